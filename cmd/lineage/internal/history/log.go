@@ -27,8 +27,9 @@ func LogCommand(a *app.App) *cobra.Command {
 		Long: `Prints the history of a context, branch, checkpoint or message, oldest message first:
 that of the active branch unless another is named. Of a long system prompt only the beginning
 is printed without --full. With --role, results of tools have the role tool, as in a search,
-also where their format gives them to the user. With --follow it prints further messages as
-they are added, by any process, until it is interrupted. A rewind is reported on standard error.`,
+also where their format gives them to the user, but not where they are in the message of the
+call. With --follow it prints further messages as they are added, by any process, until it is
+interrupted. A rewind is reported on standard error.`,
 		Example: `  lineage log
   lineage log cheap --last 2
   lineage log start --json
@@ -72,7 +73,11 @@ func runLog(ctx context.Context, a *app.App, o *threads.LogOptions) error {
 
 // noteEmpty says where there are messages when a log has none.
 func noteEmpty(ctx context.Context, a *app.App, in threads.Keeper, o *threads.LogOptions) error {
-	if o.At == "" && len(o.Roles) == 0 {
+	if len(o.Roles) > 0 {
+		a.Note("no messages of these roles here; a result that is in the message of its call has the role of that")
+		return nil
+	}
+	if o.At == "" {
 		thread, err := in.FindThread(ctx, "")
 		if err != nil {
 			return err
