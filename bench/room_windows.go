@@ -8,5 +8,6 @@ func freeBytes(dir string) (free uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return free, windows.GetDiskFreeSpaceEx(name, &free, nil, nil)
+	err = windows.GetDiskFreeSpaceEx(name, &free, nil, nil)
+	return free, err
 }

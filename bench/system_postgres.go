@@ -95,7 +95,8 @@ func (s *schema) size() (n int64, err error) {
 
 // wal returns the bytes that the server has written to its write-ahead log.
 func (s *schema) wal() (n int64, err error) {
-	return n, s.value(&n, `SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint`)
+	err = s.value(&n, `SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint`)
+	return n, err
 }
 
 func (s *schema) value(to *int64, query string, args ...any) error {

@@ -52,9 +52,9 @@ func (w *walker) walk(ctx context.Context, s subtree, node []byte) error {
 	if err := w.visit(s.key, true); err != nil {
 		return err
 	}
-	for some := range slices.Chunk(children, nodesAtOnce) {
-		nodes := w.fetchNodes(ctx, some, s.height-1)
-		for _, c := range some {
+	for batch := range slices.Chunk(children, nodesAtOnce) {
+		nodes := w.fetchNodes(ctx, batch, s.height-1)
+		for _, c := range batch {
 			part := subtree{key: c.key, height: s.height - 1, end: c.size}
 			if err := w.walk(ctx, part, nodes[c.key]); err != nil {
 				return err

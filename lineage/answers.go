@@ -118,20 +118,20 @@ func (c *Context) AlternativesTo(ctx context.Context, span SpanRef) ([]Alternati
 	if err != nil {
 		return nil, err
 	}
-	var asked time.Time
+	var promptTime time.Time
 	if !at.IsZero() {
 		entries, err := c.store.Span(ctx, at)
 		if err != nil {
 			return nil, err
 		}
-		asked = entries[len(entries)-1].CreatedAt
+		promptTime = entries[len(entries)-1].CreatedAt
 	}
 	for i := range alternatives {
 		a := &alternatives[i]
 		if a.Current = a.Entry.Span == span; a.Current {
 			a.Tip = tip
 		}
-		if err := c.store.measureAnswer(ctx, a, asked); err != nil {
+		if err := c.store.measureAnswer(ctx, a, promptTime); err != nil {
 			return nil, err
 		}
 	}
@@ -211,7 +211,7 @@ func (s *Store) following(ctx context.Context, head *backend.Context, at SpanRef
 }
 
 // measureAnswer sets Model, token counts and Took of an alternative.
-func (s *Store) measureAnswer(ctx context.Context, a *Alternative, asked time.Time) error {
+func (s *Store) measureAnswer(ctx context.Context, a *Alternative, promptTime time.Time) error {
 	origin, _, err := s.Author(ctx, a.Entry)
 	if err != nil {
 		return err
@@ -238,8 +238,8 @@ func (s *Store) measureAnswer(ctx context.Context, a *Alternative, asked time.Ti
 	if !a.Reported {
 		a.Output = estimate
 	}
-	if !asked.IsZero() {
-		a.Took = max(last.CreatedAt.Sub(asked), 0)
+	if !promptTime.IsZero() {
+		a.Took = max(last.CreatedAt.Sub(promptTime), 0)
 	}
 	return nil
 }

@@ -164,7 +164,13 @@ type Entry struct {
 	// parts are the usages of a message. message has its pieces and form. It is nil for a plain body.
 	parts   []structure.Usage
 	message *form.Message
+	// searchRole is what SearchRole returns.
+	searchRole string
 }
+
+// SearchRole returns the role by which searches and logs find a message. It is tool for a message of the role user that has
+// only results of tools, because some formats give these to the user. Else it is Role.
+func (e *Entry) SearchRole() string { return e.searchRole }
 
 // Piece is a part of a message: a text, a tool call, a tool result, a file.
 type Piece struct {

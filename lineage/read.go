@@ -156,6 +156,7 @@ func (r *entryReader) entry(ctx context.Context, step *backend.Step, i int) (*En
 	e.Document, e.Revision, e.Filename = u.Document, u.Revision, u.Filename
 	e.Content, e.Type, e.SourceID, e.Metadata, e.MetadataContent = u.Content, u.Type, u.SourceID, u.Metadata, u.MetadataContent
 	e.CreatedAt, e.Set = u.CreatedAt, step.Span.Set
+	e.searchRole = form.SearchRole(step.Span.Usages, i)
 	e.Size, e.Body, e.Erased = b.Size, b.Body, b.Body == nil && b.Tree.Size == 0
 	if e.Name == "" {
 		e.Name = u.Role

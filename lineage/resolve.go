@@ -95,8 +95,8 @@ func (c *Context) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, err
 	if o.Last != 0 && length > o.Last {
 		first = length - o.Last + 1
 	}
-	m := &measured{store: c.store, tip: tip, length: length, opt: o, revisions: make(map[string]uint64), used: make(map[uint64][]fit.Use)}
-	m.calls = fit.Calls{Length: length, Uses: m.uses}
+	m := &measured{store: c.store, tip: tip, length: length, opt: o, revisions: make(map[string]uint64), used: make(map[uint64][]fit.ToolPart)}
+	m.calls = fit.Calls{Length: length, ToolParts: m.toolParts}
 	room := fit.Unlimited
 	if o.Budget != 0 {
 		room = o.Budget - r.Tokens
@@ -165,7 +165,7 @@ type measured struct {
 	// revisions are the latest document revisions in positions.
 	revisions map[string]uint64
 	// used are the tool calls and results by position, known for positions from reached on.
-	used    map[uint64][]fit.Use
+	used    map[uint64][]fit.ToolPart
 	reached uint64
 	calls   fit.Calls
 }
@@ -211,19 +211,21 @@ func (m *measured) at(position uint64) *measure { return &m.positions[m.length-p
 
 // measure measures the positions down to from. It reads backwards in growing steps.
 func (m *measured) measure(ctx context.Context, from uint64) error {
-	for next := m.length - uint64(len(m.positions)); next >= from; next = m.length - uint64(len(m.positions)) {
-		first := uint64(1)
-		if step := max(16, uint64(len(m.positions))); next > step {
-			first = next - step + 1
+	for {
+		known := uint64(len(m.positions))
+		last := m.length - known // of this step
+		if last < from {
+			return nil
 		}
-		step := make([]measure, next-first+1)
-		entries, err := m.store.collect(ctx, m.tip, structure.Window{From: first, To: next})
+		first := last + 1 - min(last, max(16, known))
+		step := make([]measure, last-first+1)
+		entries, err := m.store.collect(ctx, m.tip, structure.Window{From: first, To: last})
 		if err != nil {
 			return err
 		}
 		for i := len(entries) - 1; i >= 0; i-- {
 			e := entries[i]
-			at := &step[next-e.Position]
+			at := &step[last-e.Position]
 			if m.opt.KeepTogether != nil && i > 0 && entries[i-1].Position != e.Position {
 				at.together = m.opt.KeepTogether(entries[i-1], e)
 			}
@@ -238,15 +240,14 @@ func (m *measured) measure(ctx context.Context, from uint64) error {
 		}
 		m.note(entries, first)
 		if m.oldest != nil && m.opt.KeepTogether != nil {
-			m.at(next + 1).together = m.opt.KeepTogether(entries[len(entries)-1], m.oldest)
+			m.at(last + 1).together = m.opt.KeepTogether(entries[len(entries)-1], m.oldest)
 		}
 		m.positions, m.oldest = append(m.positions, step...), entries[0]
 	}
-	return nil
 }
 
-// uses returns the tool calls and results at a position.
-func (m *measured) uses(ctx context.Context, position uint64) ([]fit.Use, error) {
+// toolParts returns the tool calls and results at a position.
+func (m *measured) toolParts(ctx context.Context, position uint64) ([]fit.ToolPart, error) {
 	for m.reached == 0 || m.reached > position {
 		last := m.length
 		if m.reached > 0 {
@@ -267,8 +268,8 @@ func (m *measured) note(entries []*Entry, first uint64) {
 	known := m.reached
 	for _, e := range entries {
 		if known == 0 || e.Position < known {
-			if uses := e.uses(); len(uses) > 0 {
-				m.used[e.Position] = append(m.used[e.Position], uses...)
+			if parts := e.toolParts(); len(parts) > 0 {
+				m.used[e.Position] = append(m.used[e.Position], parts...)
 			}
 		}
 	}
@@ -277,19 +278,19 @@ func (m *measured) note(entries []*Entry, first uint64) {
 	}
 }
 
-// uses returns the tool calls and results in a message.
-func (e *Entry) uses() []fit.Use {
+// toolParts returns the tool calls and results in a message.
+func (e *Entry) toolParts() []fit.ToolPart {
 	isJSON := e.Type == content.TypeJSON
 	if e.Kind != Message || !isJSON && form.PlainPiece(e.Role) != OutputPiece {
 		return nil
 	}
 	switch {
 	case e.Body == nil && e.message != nil:
-		return fit.Uses(message.Decode(e.message.Outline(), content.TypeJSON, e.Role))
+		return fit.ToolParts(message.Decode(e.message.Outline(), content.TypeJSON, e.Role))
 	case e.Body == nil || !isJSON:
-		return fit.Uses(message.Decode(nil, content.TypeText, e.Role))
+		return fit.ToolParts(message.Decode(nil, content.TypeText, e.Role))
 	}
-	return fit.Uses(message.Decode(e.Body, content.TypeJSON, e.Role))
+	return fit.ToolParts(message.Decode(e.Body, content.TypeJSON, e.Role))
 }
 
 // superseded reports whether an entry is a document revision and a later one was seen. Entries are seen from the last
@@ -350,11 +351,11 @@ func (m *measured) parts(ctx context.Context, parts []Part, from uint64) ([]Part
 	if len(superseded) == 0 {
 		return parts, nil
 	}
-	kept := parts[:0]
+	left := parts[:0]
 	for i, part := range parts {
 		if !superseded[i] {
-			kept = append(kept, part)
+			left = append(left, part)
 		}
 	}
-	return kept, nil
+	return left, nil
 }

@@ -3,8 +3,10 @@ package lineage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -106,7 +108,11 @@ func openEngine(ctx context.Context, dir string, o Options, below embedded.Optio
 	if below.InMemory {
 		return embedded.Open(ctx, dir, below)
 	}
-	return sharing.Open(ctx, dir, sharing.Options{Options: below, NeverConnect: o.NeverConnect, NeverServe: o.NeverServe})
+	full, err := filepath.Abs(dir) // files are opened later, too, when the program may be in another directory
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	return sharing.Open(ctx, full, sharing.Options{Options: below, NeverConnect: o.NeverConnect, NeverServe: o.NeverServe})
 }
 
 // New returns a store on an engine, which Close closes. Stores on one engine are the same store: a

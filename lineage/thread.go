@@ -178,7 +178,7 @@ func (t *Thread) change(ctx context.Context, fill func(b *write.Batch, thread *s
 			return err
 		}
 		if err := fill(b, &thread); err != nil {
-			if now, again := t.store.engine.Thread(ctx, t.id); again == nil && !now.UpdatedAt.Equal(was.UpdatedAt) {
+			if now, failed := t.store.engine.Thread(ctx, t.id); failed == nil && !now.UpdatedAt.Equal(was.UpdatedAt) {
 				return write.ErrPassed // that may be why the change failed
 			}
 			return err

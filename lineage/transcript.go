@@ -47,28 +47,33 @@ func (s *Store) Transcribe(ctx context.Context, e *Entry, most int64) (*transcri
 	if e.Index > 0 {
 		m.ID = structure.UsageID{Span: e.Span, Index: e.Index}.String()
 	}
-	var failed error
-	start := func(p *form.Stored) []byte {
-		text, err := s.start(ctx, p.Content)
-		if err != nil {
-			failed = err
-		}
-		return text
-	}
+	var err error
 	switch {
-	case e.Kind == Asset || e.Body != nil:
+	case e.Kind == Asset || e.Body != nil: // m.Body is what is shown
 	case e.message != nil && (e.Erased || e.Size > most):
-		m.Body = e.message.Excerpt(start)
+		m.Body, err = s.excerpt(ctx, e.message)
 		m.Size = int64(len(m.Body))
 		m.Erased = m.Body == nil
 	case e.Erased:
 		m.Erased = true
 	case e.Size <= most:
-		m.Body, failed = s.Original(ctx, e)
+		m.Body, err = s.Original(ctx, e)
 	case e.Type != content.TypeJSON:
-		m.Body, failed = s.start(ctx, e.Content)
+		m.Body, err = s.start(ctx, e.Content)
 	}
-	return m, failed
+	return m, err
+}
+
+// excerpt returns a message with only the starts of its large texts, nil if nothing is left of it.
+func (s *Store) excerpt(ctx context.Context, m *form.Message) (body []byte, err error) {
+	body = m.Excerpt(func(p *form.Stored) []byte {
+		text, failed := s.start(ctx, p.Content)
+		if failed != nil {
+			err = failed
+		}
+		return text
+	})
+	return body, err
 }
 
 // start returns the start of a large text, up to the end of a character.

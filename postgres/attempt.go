@@ -16,9 +16,9 @@ type attempt struct {
 	batch  []*pending // the commits; when they were judged, those with an outcome
 	rest   []*pending // those that do not fit into the row
 
-	table   *table   // of the state in which they are judged
-	tx      *writeTx // locks the store; nil if writing the row checks that this state is still the latest
-	row     *row
+	reader  *stateReader // of the state in which they are judged
+	tx      *writeTx     // locks the store; nil if writing the row checks that this state is still the latest
+	row     *logRow
 	full    bool // a commit in the row asks for full durability
 	refused bool // a commit was refused
 }
@@ -52,9 +52,9 @@ func (a *attempt) run(ctx context.Context, more bool) error {
 	if err := a.write(ctx); err != nil {
 		return err
 	}
-	a.engine.advance(a.table, a.row, a.full)
+	a.engine.advance(a.reader, a.row, a.full)
 	for _, p := range a.batch {
-		p.cache, p.head = a.table.cache, a.engine.head
+		p.cache, p.head = a.reader.cache, a.engine.head
 	}
 	return nil
 }
@@ -65,10 +65,10 @@ func (a *attempt) begin(ctx context.Context) (err error) {
 	warm := a.engine.warm
 	a.engine.warm = nil // until the row is written
 	if warm == nil || a.engine.contended > 0 || warm.cache != a.engine.cache.Load() {
-		a.table, a.tx, err = a.engine.lock(ctx, a.batch)
+		a.reader, a.tx, err = a.engine.lock(ctx, a.batch)
 		return err
 	}
-	a.table = warm
+	a.reader = warm
 	warm.ctx = ctx
 	a.engine.judging.begin(warm)
 	warm.added.absent = make(map[string]struct{})
@@ -89,8 +89,8 @@ func (a *attempt) addLate(ctx context.Context) error {
 
 // judgeAll judges the commits and adds them to the row, until one does not fit. An error is one of the server or the store.
 func (a *attempt) judgeAll() error {
-	before := a.table.state
-	a.row = &row{first: before.next(), id: newID(), counts: before.counts, forgets: before.forgets}
+	before := a.reader.state
+	a.row = &logRow{first: before.next(), id: newID(), counts: before.counts, forgets: before.forgets}
 	a.engine.judging.row = a.row
 	for i, p := range a.batch {
 		count := a.row.count
@@ -115,9 +115,9 @@ func (a *attempt) judgeAll() error {
 // write writes the row, if it has commits. Without a transaction it is errBehind if the commits were judged in a state that is
 // not the latest, or if a commit may have been refused because of an entry that was assumed to be absent.
 func (a *attempt) write(ctx context.Context) error {
-	before, empty := a.table.state.head, a.row.count == 0
+	before, empty := a.reader.state.head, a.row.count == 0
 	switch {
-	case a.tx == nil && len(a.table.added.absent) > 0 && (a.refused || empty):
+	case a.tx == nil && len(a.reader.added.absent) > 0 && (a.refused || empty):
 		return errBehind
 	case a.tx == nil && empty:
 		return withRetry(ctx, func(ctx context.Context) error { return a.engine.log.requireHead(ctx, before) })
@@ -146,16 +146,16 @@ const (
 	mostWarmBytes = 16 << 20
 )
 
-// advance moves the engine, and the table of the state before a row, to the state after it. The row is in the log, or has no
+// advance moves the engine, and the reader of the state before a row, to the state after it. The row is in the log, or has no
 // commits.
-func (e *Engine) advance(t *table, r *row, full bool) {
+func (e *Engine) advance(t *stateReader, r *logRow, full bool) {
 	after := t.state
 	if r.count > 0 {
 		after = after.after(r)
 	}
 	changed := t.added.contexts()
 	t.settle(after, r.entries)
-	t.fetch = func(ctx context.Context, n need) (found, error) { return e.log.at(ctx, t.state.head, n) }
+	t.fetch = func(ctx context.Context, n need) (fetchResult, error) { return e.log.at(ctx, t.state.head, n) }
 	if len(t.fetched.recent.values) < mostWarm && t.settled < mostWarmBytes {
 		e.warm = t
 	}
@@ -177,8 +177,8 @@ func isServerError(err error) bool {
 	return err != nil && (errors.Is(err, errBehind) || errors.Is(err, errGone) || errors.Is(err, backend.ErrCorrupt) || isTransient(err) || sqlState(err) != "")
 }
 
-// remember caches contexts as they are in a table, for the commits that continue from them.
-func (c *cache) remember(ids []structure.ContextID, t *table) {
+// remember caches contexts as they are in a state, for the commits that continue from them.
+func (c *cache) remember(ids []structure.ContextID, t *stateReader) {
 	known := read.GetterFunc(func(key []byte) ([]byte, bool, error) {
 		v, _ := t.look(key)
 		return v, v != nil, nil

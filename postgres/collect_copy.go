@@ -49,7 +49,7 @@ func (c *logCopy) close() {
 // follow adds the new rows of the log, without what is not in a set.
 func (c *logCopy) follow(ctx context.Context, set *live.Set) error {
 	for more := true; more; {
-		var rows []row
+		var rows []logRow
 		var err error
 		if rows, more, err = c.log.longTail(ctx, c.at); err != nil {
 			return err

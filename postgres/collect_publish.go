@@ -40,12 +40,12 @@ func (p *publication) publish(ctx context.Context) error {
 	}
 	p.writing.Lock()
 	defer p.writing.Unlock()
-	table, t, err := p.lock(ctx, nil)
+	reader, tx, err := p.lock(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer t.rollback()
-	return p.decide(ctx, table.state, t)
+	defer tx.rollback()
+	return p.decide(ctx, reader.state, tx)
 }
 
 // catchUp brings the copy of the log, what is in use, and the entries up to date.

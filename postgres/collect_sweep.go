@@ -18,9 +18,9 @@ type sweep struct {
 	pending  collected
 	progress func(share float64) // may be nil
 
-	at     head  // the last row that was read
-	rows   []row // to rewrite
-	size   int   // of their data, in bytes
+	at     head     // the last row that was read
+	rows   []logRow // to rewrite
+	size   int      // of their data, in bytes
 	found  backend.CollectReport
 	report backend.CollectReport // what was rewritten of what was found
 }
@@ -34,7 +34,7 @@ func newSweep(l *log, pending collected, report backend.CollectReport) *sweep {
 func (s *sweep) run(ctx context.Context) error {
 	until := s.pending.live.Until
 	for more := true; more && s.at.Number < until; {
-		var rows []row
+		var rows []logRow
 		var err error
 		if rows, more, err = s.log.longTail(ctx, s.at); err != nil {
 			return err
@@ -57,7 +57,7 @@ func (s *sweep) run(ctx context.Context) error {
 }
 
 // add adds the next row of the log to those to rewrite, if it has something that is not in use.
-func (s *sweep) add(r *row) error {
+func (s *sweep) add(r *logRow) error {
 	commits, changed, err := r.remaining(s.pending.live, &s.found)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (s *sweep) rewrite(ctx context.Context) error {
 
 // rewrite replaces the data of rows. It is errCollected if the collection is no longer pending. Its
 // lock on the collection keeps the next one from being decided.
-func (l *log) rewrite(ctx context.Context, epoch uint64, rows []row) error {
+func (l *log) rewrite(ctx context.Context, epoch uint64, rows []logRow) error {
 	if len(rows) == 0 {
 		return nil
 	}

@@ -36,7 +36,7 @@ func (l *log) collected(ctx context.Context) (c collected, err error) {
 
 // remaining returns the commits of a row without what is not in use, and reports whether there was any. What it removes is
 // added to a report, which may be nil. A nil set keeps everything.
-func (r *row) remaining(set *live.Set, gone *backend.CollectReport) (commits []embedded.Sequenced, changed bool, err error) {
+func (r *logRow) remaining(set *live.Set, gone *backend.CollectReport) (commits []embedded.Sequenced, changed bool, err error) {
 	if gone == nil {
 		gone = new(backend.CollectReport)
 	}

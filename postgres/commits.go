@@ -13,19 +13,21 @@ import (
 )
 
 // FileOf implements read.Commits.
-func (t *table) FileOf(p journal.Position) string { return fmt.Sprintf("row %d of the log", p.Offset) }
+func (t *stateReader) FileOf(p journal.Position) string {
+	return fmt.Sprintf("row %d of the log", p.Offset)
+}
 
 // Damage implements read.Commits.
-func (t *table) Damage() error { return nil }
+func (t *stateReader) Damage() error { return nil }
 
 // Collecting implements read.Commits.
-func (t *table) Collecting() bool { return t.state.collecting }
+func (t *stateReader) Collecting() bool { return t.state.collecting }
 
 // NewReader implements read.Commits.
-func (t *table) NewReader() read.Reader { return &reader{t: t} }
+func (t *stateReader) NewReader() read.Reader { return &commitReader{t: t} }
 
 // LastSpan implements read.Packs.
-func (t *table) LastSpan(run structure.RunID) (structure.SpanRef, error) {
+func (t *stateReader) LastSpan(run structure.RunID) (structure.SpanRef, error) {
 	prefix := keys.Of(keys.TableSpan, run[:])
 	e, ok, err := t.Last(prefix, keys.PrefixEnd(prefix))
 	if err != nil || !ok {
@@ -35,12 +37,12 @@ func (t *table) LastSpan(run structure.RunID) (structure.SpanRef, error) {
 }
 
 // SpansAt implements read.Packs.
-func (t *table) SpansAt(structure.SpanRef) (journal.Spans, journal.Position, bool, error) {
+func (t *stateReader) SpansAt(structure.SpanRef) (journal.Spans, journal.Position, bool, error) {
 	return journal.Spans{}, journal.Position{}, false, nil
 }
 
 // Object implements read.Packs.
-func (t *table) Object(r read.Reader, key []byte) (structure.Record, keys.Location, bool, error) {
+func (t *stateReader) Object(r read.Reader, key []byte) (structure.Record, keys.Location, bool, error) {
 	value, ok, err := t.Get(key)
 	if err != nil || !ok {
 		return nil, keys.Location{}, false, err
@@ -49,12 +51,12 @@ func (t *table) Object(r read.Reader, key []byte) (structure.Record, keys.Locati
 	if err != nil {
 		return nil, p, false, err
 	}
-	record, err := r.(*reader).object(p.Frame, key)
+	record, err := r.(*commitReader).object(p.Frame, key)
 	return record, p, true, err
 }
 
 // commits returns the commits of a row of the log.
-func (t *table) commits(first uint64) ([]embedded.Sequenced, error) {
+func (t *stateReader) commits(first uint64) ([]embedded.Sequenced, error) {
 	if commits, ok := t.knownCommits(first); ok {
 		return commits, nil
 	}
@@ -78,9 +80,9 @@ func (t *table) commits(first uint64) ([]embedded.Sequenced, error) {
 	return commits, nil
 }
 
-// reader reads commits of rows of the log. The position of a commit is its place in the row, and the number of the row.
-type reader struct {
-	t        *table
+// commitReader reads commits of rows of the log. The position of a commit is its place in the row, and the number of the row.
+type commitReader struct {
+	t        *stateReader
 	at       journal.Position
 	contents map[[17]byte]structure.Record // of the commit that was decoded last
 }
@@ -91,7 +93,7 @@ func positionOf(first, number uint64) journal.Position {
 }
 
 // Frame implements read.Reader. The caller may change what it decodes from the payload.
-func (r *reader) Frame(p journal.Position) (journal.Frame, error) {
+func (r *commitReader) Frame(p journal.Position) (journal.Frame, error) {
 	r.at = p
 	commits, err := r.t.commits(uint64(p.Offset))
 	if err != nil {
@@ -106,12 +108,12 @@ func (r *reader) Frame(p journal.Position) (journal.Frame, error) {
 
 // Object implements read.Reader. Objects are found by their keys: their places in a commit change when something before
 // them is collected.
-func (r *reader) Object(journal.Position, int64, int64) (structure.Record, error) {
+func (r *commitReader) Object(journal.Position, int64, int64) (structure.Record, error) {
 	return nil, &backend.CorruptError{File: r.Name(), What: "an object without a key"}
 }
 
 // object returns the block or chunk with a key in the commit at a position.
-func (r *reader) object(p journal.Position, key []byte) (structure.Record, error) {
+func (r *commitReader) object(p journal.Position, key []byte) (structure.Record, error) {
 	if r.contents == nil || r.at != p {
 		frame, err := r.Frame(p)
 		if err != nil {
@@ -151,9 +153,9 @@ func contentsOf(payload []byte) (map[[17]byte]structure.Record, error) {
 }
 
 // Place implements read.Reader.
-func (r *reader) Place(journal.Position, structure.SpanRef) (journal.File, *journal.PackedSpans, error) {
+func (r *commitReader) Place(journal.Position, structure.SpanRef) (journal.File, *journal.PackedSpans, error) {
 	return journal.File{}, nil, nil
 }
 
 // Name implements read.Reader.
-func (r *reader) Name() string { return r.t.FileOf(r.at) }
+func (r *commitReader) Name() string { return r.t.FileOf(r.at) }

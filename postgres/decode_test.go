@@ -20,7 +20,7 @@ func FuzzDecodeRow(f *testing.F) {
 		{{Payload: []byte("said")}},
 		{{Payload: []byte("said"), Once: once}, {Payload: bytes.Repeat([]byte("again "), 1000), Unknown: true}},
 	} {
-		r := row{first: 1}
+		r := logRow{first: 1}
 		for _, c := range commits {
 			r.data = appendCommit(r.data, c)
 			r.count++
@@ -31,13 +31,13 @@ func FuzzDecodeRow(f *testing.F) {
 	f.Add([]byte{rowCompressed, 0x28, 0xb5, 0x2f, 0xfd}, uint64(1))
 	f.Add([]byte{rowPlain, 0xff, 0xff, 0xff, 0xff, 0x0f}, uint64(1))
 	f.Fuzz(func(t *testing.T, data []byte, count uint64) {
-		r := row{first: 7, id: 9, count: count, data: checked(data)}
+		r := logRow{first: 7, id: 9, count: count, data: checked(data)}
 		commits, err := r.commits()
 		if err != nil {
 			require.True(t, errors.Is(err, backend.ErrCorrupt) || errors.Is(err, backend.ErrNewerFormat), err)
 			return
 		}
-		again := row{first: 7, id: 9, count: count}
+		again := logRow{first: 7, id: 9, count: count}
 		for i, c := range commits {
 			require.EqualValues(t, 7+i, c.Number)
 			again.data = appendCommit(again.data, c)

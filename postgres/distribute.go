@@ -32,11 +32,11 @@ func (l *log) distribute(ctx context.Context, names []string) error {
 			return err
 		}
 		for _, name := range names {
-			with := tables[0]
-			if name == with {
-				with = "none"
+			colocated := tables[0]
+			if name == colocated {
+				colocated = "none"
 			}
-			if _, err := tx.Exec(ctx, `SELECT create_distributed_table($1::text::regclass, 'store', colocate_with => $2)`, name, with); err != nil {
+			if _, err := tx.Exec(ctx, `SELECT create_distributed_table($1::text::regclass, 'store', colocate_with => $2)`, name, colocated); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
@@ -51,28 +51,19 @@ func (l *log) distribute(ctx context.Context, names []string) error {
 	return fmt.Errorf("distribute tables: %w", err)
 }
 
-// requireDistributed distributes the tables that are not yet distributed if all of them are to be, or some are: a migration
-// adds tables. It reports whether they are distributed.
-func (l *log) requireDistributed(ctx context.Context, db opened, all bool) (distributed bool, err error) {
+// toDistribute returns the tables that are still to be distributed: those that are not yet, if all of them are to be, or some
+// are, because a migration adds tables. It reports whether tables are distributed, or will be.
+func (l *log) toDistribute(ctx context.Context, db databaseFacts, all bool) (names []string, distributed bool, err error) {
 	if !db.distributes {
-		return false, nil
+		return nil, false, nil
 	}
-	for range mostRetries {
-		names, err := l.undistributed(ctx)
-		if err != nil {
-			return false, err
-		}
-		if len(names) == 0 {
-			return true, nil
-		}
-		if len(names) == len(tables) && !all {
-			return false, nil
-		}
-		if err := l.distribute(ctx, names); err != nil {
-			return false, err
-		}
+	if names, err = l.undistributed(ctx); err != nil {
+		return nil, false, err
 	}
-	return false, errors.New("distribute tables: other processes kept using them")
+	if len(names) == len(tables) && !all {
+		return nil, false, nil
+	}
+	return names, true, nil
 }
 
 // requireSafeServers refuses servers of distributed tables that can lose acknowledged commits. A client sets the durability

@@ -41,10 +41,14 @@ func distributed(t *testing.T, pool *pgxpool.Pool) (names, with []string) {
 func safely(t *testing.T, pool *pgxpool.Pool, o Options) error {
 	t.Helper()
 	l := &log{pool: pool, store: keyOf(o.Store)}
-	db, err := l.look(background)
-	require.NoError(t, err)
-	db.fsync = "on"
-	return l.adopt(background, db, o)
+	for {
+		db, err := l.look(background)
+		require.NoError(t, err)
+		db.fsync = "on"
+		if adopted, err := l.adopt(background, db, o); adopted || err != nil {
+			return err
+		}
+	}
 }
 
 func TestDistribute(t *testing.T) {

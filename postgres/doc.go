@@ -12,8 +12,8 @@ package postgres
 //
 //   - what is stored: row.go, keys.go, groups.go, unfolded.go, state.go
 //   - statements: transaction.go, tail.go, fetch.go, read_state.go, write.go, flush.go
-//   - the table of a state, which reads and batches use: fetched.go, pages.go, logrows.go and additions.go are its parts;
-//     table.go, listings.go, scan.go and commits.go join them
+//   - the reader of a state, which reads and batches use: fetched.go, pages.go, logrows.go and additions.go are its parts;
+//     state_reader.go, listings.go, scan.go and commits.go join them
 //   - commits: judging.go and output.go make the row of a batch; lock.go, judge.go, attempt.go and batch.go write it
 //   - reads: reads.go, snapshot.go, latest.go
 //   - everything else that an engine does, each in its file

@@ -61,7 +61,7 @@ type Engine struct {
 	// judgedIn identifies the history whose contexts and runs the cache of judging has, and head the state of that cache.
 	judgedIn *cache
 	head     head
-	warm     *table // the table of that state, if this process wrote last
+	warm     *stateReader // the reader of that state, if this process wrote last
 	// contended is the number of the next batches that lock the store before they are judged, because other processes write.
 	contended int
 

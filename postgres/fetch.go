@@ -38,16 +38,16 @@ type entryPage struct {
 	descending bool
 }
 
-// found is what was read. Entries that do not exist are left out.
-type found struct {
+// fetchResult is what was read. Entries that do not exist are left out.
+type fetchResult struct {
 	keys   map[string][]byte
 	ranges [][]index.Entry
 	lasts  []index.Entry // without a key where the range is empty
 	pages  []foundPage
-	rows   []row
+	rows   []logRow
 }
 
-// foundPage is a page as the table has it, and where the range continues there, if it does. See table.page.
+// foundPage is a page as the table has it, and where the range continues there, if it does. See stateReader.page.
 type foundPage struct {
 	entries []index.Entry
 	more    bool
@@ -83,7 +83,7 @@ WHERE before < $4 ORDER BY i`
 )
 
 // queue adds the statements that read as of a state.
-func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *found) {
+func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fetchResult) {
 	add := func(sql string, args ...any) *pgx.QueuedQuery {
 		return b.Queue(sql, append([]any{l.store, int64(epoch), -number}, args...)...)
 	}
@@ -121,7 +121,7 @@ func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fou
 }
 
 // readKeys reads the entries of keys of the table.
-func (f *found) readKeys(rows pgx.Rows, ks [][]byte) error {
+func (f *fetchResult) readKeys(rows pgx.Rows, ks [][]byte) error {
 	f.keys = make(map[string][]byte, len(ks))
 	var i int64
 	var value []byte
@@ -133,7 +133,7 @@ func (f *found) readKeys(rows pgx.Rows, ks [][]byte) error {
 	return err
 }
 
-func (f *found) readRanges(rows pgx.Rows, n *need) error {
+func (f *fetchResult) readRanges(rows pgx.Rows, n *need) error {
 	f.ranges = make([][]index.Entry, len(n.Ranges))
 	err := n.eachOf(rows, func(i int64, e index.Entry) { f.ranges[i-1] = append(f.ranges[i-1], e) })
 	for i, r := range n.Ranges {
@@ -142,7 +142,7 @@ func (f *found) readRanges(rows pgx.Rows, n *need) error {
 	return err
 }
 
-func (f *found) readLasts(rows pgx.Rows, n *need) error {
+func (f *fetchResult) readLasts(rows pgx.Rows, n *need) error {
 	f.lasts = make([]index.Entry, len(n.Lasts))
 	return n.eachOf(rows, func(i int64, e index.Entry) { f.lasts[i-1] = e })
 }

@@ -35,7 +35,7 @@ func newFilling(l *log, epoch, reads uint64, filter *live.Set, into sink) *filli
 // sink stores the entries that are made.
 type sink interface {
 	// begin returns the state of the entries that are stored, and a function that reads them.
-	begin(ctx context.Context, epoch uint64) (state, func(context.Context, need) (found, error), error)
+	begin(ctx context.Context, epoch uint64) (state, func(context.Context, need) (fetchResult, error), error)
 	// end stores entries, and the state after them. It follows a begin.
 	end(ctx context.Context, st state, entries []entryVersion) error
 	// abandon ends what begin began without storing anything.
@@ -88,7 +88,7 @@ func (f *filling) fillNext(ctx context.Context, number uint64) (more bool, err e
 		f.into.abandon()
 		return true, nil
 	}
-	f.judging.begin(newTable(ctx, newCache(st, DefaultCache), f.log.identity, st, fetch))
+	f.judging.begin(newStateReader(ctx, newCache(st, DefaultCache), f.log.identity, st, fetch))
 	commits, last, err := f.decode(rows, number)
 	if err != nil {
 		return false, err
@@ -98,7 +98,7 @@ func (f *filling) fillNext(ctx context.Context, number uint64) (more bool, err e
 	}
 	st.head = st.head.after(last)
 	st.counts = f.judging.counts.Values()
-	out, err := newOutput(f.judging.table, st.Number, true)
+	out, err := newOutput(f.judging.reader, st.Number, true)
 	if err != nil {
 		return false, err
 	}
@@ -111,7 +111,7 @@ func (f *filling) fillNext(ctx context.Context, number uint64) (more bool, err e
 }
 
 // nextRows reads rows of the log after those for which there are entries. It returns none if these reach a number.
-func (f *filling) nextRows(ctx context.Context, number uint64) (rows []row, err error) {
+func (f *filling) nextRows(ctx context.Context, number uint64) (rows []logRow, err error) {
 	if f.at.Number >= number {
 		return nil, nil
 	}
@@ -129,7 +129,7 @@ func (f *filling) nextRows(ctx context.Context, number uint64) (rows []row, err 
 
 // decode returns the commits of the first rows, up to a number and a limit of bytes, without what the filter removes, and
 // the last row that it decoded.
-func (f *filling) decode(rows []row, number uint64) (all []replayed, last *row, err error) {
+func (f *filling) decode(rows []logRow, number uint64) (all []replayed, last *logRow, err error) {
 	size := 0
 	for i := range rows {
 		r := &rows[i]

@@ -15,7 +15,7 @@ type served struct {
 }
 
 // begin implements sink.
-func (s *served) begin(ctx context.Context, epoch uint64) (st state, fetch func(context.Context, need) (found, error), err error) {
+func (s *served) begin(ctx context.Context, epoch uint64) (st state, fetch func(context.Context, need) (fetchResult, error), err error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	conn, err := s.log.acquire(ctx)

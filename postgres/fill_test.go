@@ -246,7 +246,7 @@ func (c *endsMeanwhile) Err() error {
 	return context.Canceled
 }
 
-// TestCacheIsBounded reads more than the cache holds, more than is read at once, and more than a table keeps. A damaged row
+// TestCacheIsBounded reads more than the cache holds, more than is read at once, and more than a reader keeps. A damaged row
 // is an error when it is reached.
 //
 //test:norace

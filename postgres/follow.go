@@ -87,7 +87,7 @@ type feeding struct {
 	begun  bool
 	filter *live.Set // what is in use
 	at     head      // the last row of which the commits were decoded
-	rows   []row     // after it
+	rows   []logRow  // after it
 }
 
 // read reads the next rows, if there are none. The first call begins with the commit after a cursor.
@@ -140,7 +140,7 @@ func (f *feeding) decode(ctx context.Context, after, to uint64) (all []*structur
 		}
 		at, rows = at.after(&rows[0]), rows[1:]
 	}
-	err = f.engine.withTable(ctx, need{}, func(t *table) error {
+	err = f.engine.withReader(ctx, need{}, func(t *stateReader) error {
 		if t.state.epoch != f.at.epoch {
 			return errCollected
 		}
@@ -165,7 +165,7 @@ func decode(s *embedded.Sequenced) (*structure.Commit, error) {
 }
 
 // stripErased removes bodies that are erased now, and embeddings of erased summaries.
-func (t *table) stripErased(ctx context.Context, commits []*structure.Commit) error {
+func (t *stateReader) stripErased(ctx context.Context, commits []*structure.Commit) error {
 	if keys.CountersOf(t.state.counts).Erased == 0 {
 		return nil
 	}

@@ -46,9 +46,9 @@ func TestGroupsModel(t *testing.T) {
 			next[3] = 1<<16 - 5
 		}
 		is := state{}
-		fetch := func(_ context.Context, n need) (found, error) { return grouped(t, rows, n), nil }
+		fetch := func(_ context.Context, n need) (fetchResult, error) { return grouped(t, rows, n), nil }
 		c := newCache(state{}, rapid.SampledFrom([]int{0, 2 << 10, 4 << 10, 6 << 10, DefaultCache}).Draw(t, "cache"))
-		warm := newTable(background, c, [16]byte{}, is, fetch)
+		warm := newStateReader(background, c, [16]byte{}, is, fetch)
 		most := rapid.SampledFrom([]int{0, 400, 4000, 1 << 20}).Draw(t, "most")
 		was, rowsWas := mostUnfolded, mostChanges
 		mostUnfolded, mostChanges = most, rapid.SampledFrom([]int{1, 3, 512}).Draw(t, "changes")
@@ -56,7 +56,7 @@ func TestGroupsModel(t *testing.T) {
 		turns := rapid.Uint64Range(1, 10).Draw(t, "turns")
 		for number := uint64(1); number <= turns; number++ {
 			if rapid.Bool().Draw(t, "cold") { // it knows what the cache has
-				warm = newTable(background, c, [16]byte{}, warm.state, fetch)
+				warm = newStateReader(background, c, [16]byte{}, warm.state, fetch)
 			}
 			warm.added = newAdditions()
 			for range rapid.IntRange(1, 4).Draw(t, "commits") {
@@ -85,8 +85,8 @@ func TestGroupsModel(t *testing.T) {
 			is.Number, is.folded, is.unfolded = number, m.folded, m.unfolded
 			warm.settle(is, m.entries)
 
-			cold := newTable(background, c, [16]byte{}, is, fetch)
-			for _, tab := range []*table{warm, cold} {
+			cold := newStateReader(background, c, [16]byte{}, is, fetch)
+			for _, tab := range []*stateReader{warm, cold} {
 				readsAs(t, tab, model, next[:])
 			}
 		}
@@ -94,7 +94,7 @@ func TestGroupsModel(t *testing.T) {
 }
 
 // readsAs checks what a table reads of spans.
-func readsAs(t *rapid.T, tab *table, model map[string][]byte, next []uint64) {
+func readsAs(t *rapid.T, tab *stateReader, model map[string][]byte, next []uint64) {
 	run := byte(rapid.IntRange(0, len(next)-1).Draw(t, "run"))
 	prefix := keys.Of(keys.TableSpan, (&structure.RunID{run})[:])
 	want := []index.Entry{}
@@ -148,7 +148,7 @@ func readsAs(t *rapid.T, tab *table, model map[string][]byte, next []uint64) {
 }
 
 // grouped answers as the server does, from the rows of the table.
-func grouped(t require.TestingT, rows map[string][]byte, n need) (f found) {
+func grouped(t require.TestingT, rows map[string][]byte, n need) (f fetchResult) {
 	between := func(from, to []byte) (all []index.Entry, keys [][]byte) {
 		low, high := storedBounds(from, to)
 		for _, k := range slices.Sorted(maps.Keys(rows)) {
@@ -311,7 +311,7 @@ func TestFoldKeepsWhatTheCacheDrops(t *testing.T) {
 			}
 			is := state{head: head{Cursor: backend.Cursor{Number: 1}}}
 			c := newCache(is, limit)
-			fold := newTable(background, c, [16]byte{}, is, func(_ context.Context, n need) (found, error) {
+			fold := newStateReader(background, c, [16]byte{}, is, func(_ context.Context, n need) (fetchResult, error) {
 				if limit == DefaultCache { // other readers of this process, meanwhile
 					for i := range uint64(9) {
 						c.putRow(1000+i, []embedded.Sequenced{{Payload: make([]byte, 8<<20)}})
@@ -385,15 +385,15 @@ func TestGroupIsReadOnce(t *testing.T) {
 	other := keys.Of(keys.TableTip, make([]byte, 16))
 	var b pgx.Batch
 	n := need{Need: read.Need{Keys: append(ks, other, other)}}
-	n.queue(&b, &log{}, 0, unlimited, &found{})
+	n.queue(&b, &log{}, 0, unlimited, &fetchResult{})
 	require.ElementsMatch(t, [][]byte{groupKey(ks[0]), groupKey(ks[19]), other}, b.QueuedQueries[0].Arguments[3])
 	b = pgx.Batch{}
 	(&log{}).queueLockAt(&b, head{first: 1}, n.Keys)
 	require.Len(t, b.QueuedQueries[0].Arguments[5], 3)
 
 	c := newCache(state{}, DefaultCache)
-	tab := newTable(background, c, [16]byte{}, state{}, nil)
-	f := found{keys: make(map[string][]byte)}
+	tab := newStateReader(background, c, [16]byte{}, state{}, nil)
+	f := fetchResult{keys: make(map[string][]byte)}
 	for place := uint64(1); place <= 15; place++ {
 		e := spanEntry(1, place, journal.Position{Offset: 1})
 		f.keys[string(e.Key)] = e.Value

@@ -37,7 +37,7 @@ func (e *Engine) judge(p *pending) (receipt backend.Receipt, err error) {
 		return receipt, err
 	}
 	if o := p.o.Once; o != nil {
-		number, err := applied(j.table, o, func(c backend.Cursor) error { return e.log.checkCursor(j.table.ctx, c) })
+		number, err := applied(j.reader, o, func(c backend.Cursor) error { return e.log.checkCursor(j.reader.ctx, c) })
 		if err != nil {
 			return receipt, err
 		}
@@ -60,7 +60,7 @@ func (e *Engine) judge(p *pending) (receipt backend.Receipt, err error) {
 	case j.row.count > 0: // all of it is known content
 		receipt.Cursor = j.row.last()
 	default:
-		receipt.Cursor = j.table.state.Cursor
+		receipt.Cursor = j.reader.state.Cursor
 	}
 	return receipt, err
 }
@@ -90,5 +90,5 @@ func (e *Engine) cursorOf(j *judging, number uint64) (backend.Cursor, error) {
 	if number >= j.row.first {
 		return backend.Cursor{Number: number, ID: j.row.id}, nil
 	}
-	return e.log.cursorOf(j.table.ctx, number)
+	return e.log.cursorOf(j.reader.ctx, number)
 }

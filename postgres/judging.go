@@ -16,30 +16,30 @@ import (
 )
 
 // judging judges commits, one after another, and makes the entries of their row. Entries are on the server and in the
-// table of the batch.
+// reader of the batch.
 type judging struct {
-	table   *table
+	reader  *stateReader
 	state   entries.State
 	judge   judge.Judge
 	builder entries.Builder
 	encoder structure.Encoder
 	counts  keys.Counters
-	row     *row
+	row     *logRow
 	clock   *clock
 }
 
 // newJudging returns a judging whose cache knows recent contexts and ends of runs.
 func newJudging(c *clock) *judging {
 	j := &judging{clock: c}
-	j.state.Source, j.state.Cache = j, entries.NewCache()
+	j.state.Latest, j.state.Cache = j, entries.NewCache()
 	j.builder.Digests = true
 	return j
 }
 
 // begin sets the state in which the next commits are judged.
-func (j *judging) begin(t *table) {
+func (j *judging) begin(t *stateReader) {
 	t.added = newAdditions()
-	j.table, j.counts = t, keys.CountersOf(t.state.counts)
+	j.reader, j.counts = t, keys.CountersOf(t.state.counts)
 }
 
 // prefetch reads what judging commits may read, at once.
@@ -47,32 +47,32 @@ func (j *judging) prefetch(ctx context.Context, all []*pending) error {
 	var ks []judge.Key
 	n := read.Need{}
 	for _, p := range all {
-		ks = append(ks, p.keys(j.table.state.epoch != 0)...)
+		ks = append(ks, p.keys(j.reader.state.epoch != 0)...)
 		j.needHomes(&n, p.commit)
 		if p.o.Once != nil {
 			n.Keys = append(n.Keys, keys.Of(keys.TableRequests, p.o.Once.Session[:]), keys.Of(keys.TableRequests))
 		}
 	}
-	if err := j.state.Prefetch(ctx, &extraKeys{j.table, n.Keys}, ks); err != nil {
+	if err := j.state.Prefetch(ctx, &extraKeys{j.reader, n.Keys}, ks); err != nil {
 		return err
 	}
 	n = read.Need{} // of homes that are known only now
 	for _, p := range all {
 		j.needHomes(&n, p.commit)
 	}
-	return j.table.Prefetch(ctx, n)
+	return j.reader.Prefetch(ctx, n)
 }
 
-// extraKeys adds keys to the first prefetch of a table.
+// extraKeys adds keys to the first prefetch of a reader.
 type extraKeys struct {
-	*table
+	*stateReader
 	keys [][]byte
 }
 
 func (t *extraKeys) Prefetch(ctx context.Context, n read.Need) error {
 	n.Keys = append(n.Keys, t.keys...)
 	t.keys = nil
-	return t.table.Prefetch(ctx, n)
+	return t.stateReader.Prefetch(ctx, n)
 }
 
 // needHomes adds what the times of last messages depend on, as far as the homes are known.
@@ -85,9 +85,9 @@ func (j *judging) needHomes(n *read.Need, c *structure.Commit) {
 		}
 		last = s.Ref.Run
 		k := keys.Of(keys.TableRun, last[:])
-		v, _ := j.table.look(k)
+		v, _ := j.reader.look(k)
 		if v == nil { // the state is not known yet, but a run keeps its home
-			if v, _ = j.table.cache.entry(k, unlimited); v == nil {
+			if v, _ = j.reader.cache.entry(k, unlimited); v == nil {
 				continue
 			}
 		}
@@ -105,13 +105,13 @@ func (j *judging) add(ctx context.Context, c *structure.Commit, s embedded.Seque
 	c.Number = j.next()
 	j.state.Begin(c.Number, replay)
 	defer j.judge.Release()
-	effects, err := j.judge.Judge(ctx, judge.Case{Commit: c, View: &j.state, Replay: replay, WholeTrees: j.table.state.epoch != 0})
+	effects, err := j.judge.Judge(ctx, judge.Case{Commit: c, View: &j.state, Replay: replay, WholeTrees: j.reader.state.epoch != 0})
 	if err != nil {
 		return err
 	}
 	b := &j.builder
 	b.Begin(&j.state, effects)
-	if err := b.Prefetch(ctx, j.table); err != nil {
+	if err := b.Prefetch(ctx, j.reader); err != nil {
 		return err
 	}
 	if err := b.Entries(len(c.Records)); err != nil {
@@ -119,7 +119,7 @@ func (j *judging) add(ctx context.Context, c *structure.Commit, s embedded.Seque
 	}
 	at := positionOf(j.row.first, c.Number)
 	b.Locate(journal.Frame{Position: at, PayloadOffset: at.Offset, Number: c.Number, ID: s.ID}, offsets, nil)
-	requests, err := requestEntries(j.table, j.clock, s)
+	requests, err := requestEntries(j.reader, j.clock, s)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (j *judging) add(ctx context.Context, c *structure.Commit, s embedded.Seque
 		later.Make(nil, func(e index.Entry) { b.Put(e.Key, e.Value) })
 	}
 	j.counts = j.counts.Plus(&b.Counts)
-	added := j.table.added
+	added := j.reader.added
 	added.commits[j.row.first] = append(added.commits[j.row.first], s)
 	j.state.Cache.Apply(b, func() {
 		for _, e := range b.Batch {
@@ -144,12 +144,12 @@ func (j *judging) add(ctx context.Context, c *structure.Commit, s embedded.Seque
 func (j *judging) seal() error {
 	r := j.row
 	var err error
-	if r.output, err = newOutput(j.table, r.last().Number, false); err != nil {
+	if r.output, err = newOutput(j.reader, r.last().Number, false); err != nil {
 		return err
 	}
 	r.counts = j.counts.Values()
-	for k := range j.table.added.absent {
-		if k := []byte(k); !j.table.afterLastSpan(k) { // otherwise its group may have other spans
+	for k := range j.reader.added.absent {
+		if k := []byte(k); !j.reader.afterLastSpan(k) { // otherwise its group may have other spans
 			r.absent = append(r.absent, k)
 		}
 	}
@@ -158,52 +158,52 @@ func (j *judging) seal() error {
 
 // The state as the judge and the builder read it.
 
-var _ entries.Source = (*judging)(nil)
+var _ entries.Latest = (*judging)(nil)
 
-// Get implements entries.Source.
-func (j *judging) Get(key []byte) ([]byte, bool, error) { return j.table.Get(key) }
+// Get implements entries.Latest.
+func (j *judging) Get(key []byte) ([]byte, bool, error) { return j.reader.Get(key) }
 
-// GetBefore implements entries.Source.
-func (j *judging) GetBefore(key []byte, _ uint64) ([]byte, bool, error) { return j.table.Get(key) }
+// GetBefore implements entries.Latest.
+func (j *judging) GetBefore(key []byte, _ uint64) ([]byte, bool, error) { return j.reader.Get(key) }
 
-// Scan implements entries.Source.
-func (j *judging) Scan(from, to []byte) iter.Seq2[index.Entry, error] { return j.table.Scan(from, to) }
+// Scan implements entries.Latest.
+func (j *judging) Scan(from, to []byte) iter.Seq2[index.Entry, error] { return j.reader.Scan(from, to) }
 
-// View implements entries.Source.
+// View implements entries.Latest.
 func (j *judging) View() *read.View {
-	v := j.table.view()
+	v := j.reader.view()
 	v.Frames, v.Digests = nil, nil // the row may not be written
 	return v
 }
 
-// NewContext implements entries.Source.
+// NewContext implements entries.Latest.
 func (j *judging) NewContext(structure.ContextID) bool { return false }
 
-// NewRun implements entries.Source.
+// NewRun implements entries.Latest.
 func (j *judging) NewRun(structure.RunID) bool { return false }
 
-// NewLookup implements entries.Source. Other processes store source ids, too.
+// NewLookup implements entries.Latest. Other processes store source ids, too.
 func (j *judging) NewLookup(judge.Lookup) bool { return false }
 
-// AnyErased implements entries.Source.
+// AnyErased implements entries.Latest.
 func (j *judging) AnyErased() bool { return j.counts.Erased > 0 }
 
-// Collecting implements entries.Source.
+// Collecting implements entries.Latest.
 func (j *judging) Collecting() bool { return false }
 
-// Closed implements entries.Source.
+// Closed implements entries.Latest.
 func (j *judging) Closed(structure.RunID) bool { return false }
 
-// Deleting implements entries.Source.
+// Deleting implements entries.Latest.
 func (j *judging) Deleting([]byte) (bool, error) { return false, nil }
 
-// OwnUsages implements entries.Source.
+// OwnUsages implements entries.Latest.
 func (j *judging) OwnUsages(state read.Getter, id content.ID, _ uint64) ([]read.Usage, error) {
 	var failed error
 	var hidden func(structure.SpanRef) bool
-	if j.table.state.collecting { // the commit may still have spans that are gone
+	if j.reader.state.collecting { // the commit may still have spans that are gone
 		hidden = func(r structure.SpanRef) bool {
-			_, ok, err := j.table.Get(keys.Span(r))
+			_, ok, err := j.reader.Get(keys.Span(r))
 			if err != nil {
 				failed = err
 			}
@@ -220,16 +220,16 @@ func (j *judging) OwnUsages(state read.Getter, id content.ID, _ uint64) ([]read.
 
 // HasBlock implements judge.Stored.
 func (j *judging) HasBlock(id content.ID) (bool, error) {
-	_, ok, err := j.table.Get(keys.Block(id))
+	_, ok, err := j.reader.Get(keys.Block(id))
 	if err != nil || !ok || !j.AnyErased() {
 		return ok, err
 	}
-	_, erased, err := j.table.Get(keys.Of(keys.TableErased, id[:]))
+	_, erased, err := j.reader.Get(keys.Of(keys.TableErased, id[:]))
 	return !erased, err
 }
 
 // HasChunk implements judge.Stored.
 func (j *judging) HasChunk(k content.Key) (bool, error) {
-	_, ok, err := j.table.Get(keys.Chunk(k))
+	_, ok, err := j.reader.Get(keys.Chunk(k))
 	return ok, err
 }

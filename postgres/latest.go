@@ -10,11 +10,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// withTable implements source with the latest state. If that goes away meanwhile, the function is called again with the next
+// withReader implements stateSource with the latest state. If that goes away meanwhile, the function is called again with the next
 // one.
-func (e *Engine) withTable(ctx context.Context, n need, fn func(*table) error) (err error) {
+func (e *Engine) withReader(ctx context.Context, n need, fn func(*stateReader) error) (err error) {
 	for range mostRetries {
-		var t *table
+		var t *stateReader
 		if t, err = e.latest(ctx, n); err != nil {
 			return err
 		}
@@ -25,8 +25,8 @@ func (e *Engine) withTable(ctx context.Context, n need, fn func(*table) error) (
 	return err
 }
 
-// latest returns a table of the latest state, with the requested entries.
-func (e *Engine) latest(ctx context.Context, n need) (*table, error) {
+// latest returns a reader of the latest state, with the requested entries.
+func (e *Engine) latest(ctx context.Context, n need) (*stateReader, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -52,7 +52,7 @@ func (e *Engine) latest(ctx context.Context, n need) (*table, error) {
 		c = newCache(r.state, e.o.CacheBytes)
 		e.cache.CompareAndSwap(outdated, c)
 	}
-	t := e.table(ctx, c, r.state)
+	t := e.readerOf(ctx, c, r.state)
 	t.take(n, r.found)
 	return t, nil
 }

@@ -11,17 +11,17 @@ import (
 )
 
 // FirstDerived implements read.Derived. Readers ask for the first entry from a key on, and then for the first after that.
-func (t *table) FirstDerived(from, to []byte) (index.Entry, bool, error) {
+func (t *stateReader) FirstDerived(from, to []byte) (index.Entry, bool, error) {
 	return t.pages.listing('+', to).first(from, to, t.listingPage)
 }
 
 // LastDerived implements read.Derived. Readers ask for the last entry before a key, and then for the last before that.
-func (t *table) LastDerived(from, to []byte) (index.Entry, bool, error) {
+func (t *stateReader) LastDerived(from, to []byte) (index.Entry, bool, error) {
 	return t.pages.listing('-', from).last(from, to, t.listingPage)
 }
 
 // listingPage fetches a page of a listing, and what its entries refer to.
-func (t *table) listingPage(p entryPage) (foundPage, error) {
+func (t *stateReader) listingPage(p entryPage) (foundPage, error) {
 	f, err := t.fetch(t.ctx, need{pages: []entryPage{p}})
 	if err == nil {
 		err = t.related(f.pages[0].entries)
@@ -33,7 +33,7 @@ func (t *table) listingPage(p entryPage) (foundPage, error) {
 }
 
 // related fetches the entries that the entries of a page refer to: readers of lists read them next.
-func (t *table) related(page []index.Entry) error {
+func (t *stateReader) related(page []index.Entry) error {
 	if err := t.Prefetch(t.ctx, references(page)); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func references(page []index.Entry) (n read.Need) {
 }
 
 // needLastMessage adds what the time of the last message of a thread is read from.
-func (t *table) needLastMessage(n *read.Need, id structure.ThreadID) error {
+func (t *stateReader) needLastMessage(n *read.Need, id structure.ThreadID) error {
 	v, ok, err := t.Get(keys.Of(keys.TableThread, id[:]))
 	if err != nil || !ok {
 		return err
@@ -103,7 +103,7 @@ func (t *table) needLastMessage(n *read.Need, id structure.ThreadID) error {
 }
 
 // Changed implements read.Derived. What the listing of changed threads needs is fetched at once.
-func (t *table) Changed(prefix []byte) iter.Seq[index.Entry] {
+func (t *stateReader) Changed(prefix []byte) iter.Seq[index.Entry] {
 	changed := func(prefix []byte) iter.Seq[index.Entry] {
 		return slices.Values(t.state.unfolded.between(prefix, keys.PrefixEnd(prefix)))
 	}
@@ -123,4 +123,4 @@ func (t *table) Changed(prefix []byte) iter.Seq[index.Entry] {
 }
 
 // ManyChanged implements read.Derived.
-func (t *table) ManyChanged() {}
+func (t *stateReader) ManyChanged() {}

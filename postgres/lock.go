@@ -11,41 +11,41 @@ import (
 // mostContended is the number of batches that lock the store before they are judged, after another process wrote.
 const mostContended = 16
 
-// locking reads the state of the store into a table, in a transaction that locks the store.
+// locking reads the state of the store, in a transaction that locks the store.
 type locking struct {
 	engine *Engine
 	cache  *cache
-	table  *table
+	reader *stateReader
 	tx     *writeTx // nil until the first read, which locks the store
 }
 
 // lock begins a write transaction, which locks the store, and reads what judging some commits reads. writing is held.
-func (e *Engine) lock(ctx context.Context, batch []*pending) (*table, *writeTx, error) {
+func (e *Engine) lock(ctx context.Context, batch []*pending) (*stateReader, *writeTx, error) {
 	l := &locking{engine: e, cache: e.cache.Load()}
-	l.table = newTable(ctx, l.cache, e.log.identity, l.cache.last().state(), l.fetch) // what it has is at least that old
-	e.judging.begin(l.table)
+	l.reader = newStateReader(ctx, l.cache, e.log.identity, l.cache.last().state(), l.fetch) // what it has is at least that old
+	e.judging.begin(l.reader)
 	if err := l.prefetch(ctx, batch); err != nil {
 		l.tx.rollback()
 		return nil, nil, err
 	}
-	return l.table, l.tx, nil
+	return l.reader, l.tx, nil
 }
 
 // prefetch locks the store and reads what judging commits reads.
 func (l *locking) prefetch(ctx context.Context, batch []*pending) error {
-	j, folded := l.engine.judging, l.table.state.folded
+	j, folded := l.engine.judging, l.reader.state.folded
 	err := j.prefetch(ctx, batch)
 	if err == nil && l.tx == nil { // nothing had to be read
 		_, err = l.fetch(ctx, need{})
 	}
-	if err == nil && l.table.state.folded != folded { // what was unfolded before was left out
+	if err == nil && l.reader.state.folded != folded { // what was unfolded before was left out
 		err = j.prefetch(ctx, batch)
 	}
 	return err
 }
 
 // fetch reads in the transaction. The first call begins it.
-func (l *locking) fetch(ctx context.Context, n need) (found, error) {
+func (l *locking) fetch(ctx context.Context, n need) (fetchResult, error) {
 	if l.tx == nil {
 		return l.begin(ctx, n)
 	}
@@ -57,7 +57,7 @@ func (l *locking) fetch(ctx context.Context, n need) (found, error) {
 }
 
 // begin begins the transaction, and reads the state and what is needed. It is errDiverged if the lock has to be tried again.
-func (l *locking) begin(ctx context.Context, n need) (found, error) {
+func (l *locking) begin(ctx context.Context, n need) (fetchResult, error) {
 	e, known := l.engine, l.cache.last()
 	var r stateRead
 	err := withRetry(ctx, func(ctx context.Context) (err error) {
@@ -94,7 +94,7 @@ func (l *locking) setState(st state) {
 	if st.head != e.head && e.head != (head{}) { // another process wrote
 		e.contended = mostContended
 	}
-	l.table.state = st
+	l.reader.state = st
 	e.judging.counts = keys.CountersOf(st.counts)
 	l.cache.advance(st)
 }

@@ -9,10 +9,10 @@ import (
 // logRows has rows of the log, as they were fetched. They are decoded when they are read, so that a damaged row is an error
 // only of those who need it.
 type logRows struct {
-	fetched map[uint64]*row // by number
-	size    int             // of their data, in bytes
-	wanted  []uint64        // rows that were asked for and were not fetched, because others were large
-	current *decodedRow     // the row that was read last
+	fetched map[uint64]*logRow // by number
+	size    int                // of their data, in bytes
+	wanted  []uint64           // rows that were asked for and were not fetched, because others were large
+	current *decodedRow        // the row that was read last
 }
 
 // decodedRow has the commits of a row of the log.
@@ -25,16 +25,16 @@ type decodedRow struct {
 const mostWanted = 1 << 12
 
 // keep keeps rows that were fetched, of those that were asked for. Earlier rows are dropped when they are large.
-func (l *logRows) keep(asked []uint64, rows []row) {
+func (l *logRows) keep(numbers []uint64, rows []logRow) {
 	if l.fetched == nil || l.size > mostRead {
-		l.fetched, l.size = make(map[uint64]*row, len(rows)), 0
+		l.fetched, l.size = make(map[uint64]*logRow, len(rows)), 0
 	}
 	for i := range rows {
 		l.fetched[rows[i].first] = &rows[i]
 		l.size += len(rows[i].data)
 	}
-	if len(asked) > len(rows) && len(l.wanted) < mostWanted {
-		l.wanted = append(l.wanted, asked...)
+	if len(numbers) > len(rows) && len(l.wanted) < mostWanted {
+		l.wanted = append(l.wanted, numbers...)
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// newOutput returns what the judged commits of a table write. number is that of the last one. If fold is set, or too much would
+// newOutput returns what the judged commits of a reader write. number is that of the last one. If fold is set, or too much would
 // be unfolded, it folds.
-func newOutput(t *table, number uint64, fold bool) (output, error) {
-	b := &outputBuilder{table: t}
+func newOutput(t *stateReader, number uint64, fold bool) (output, error) {
+	b := &outputBuilder{reader: t}
 	later := b.addFirst()
 	if !fold {
 		var err error
@@ -35,7 +35,7 @@ func newOutput(t *table, number uint64, fold bool) (output, error) {
 
 // outputBuilder makes the output of a batch.
 type outputBuilder struct {
-	table   *table
+	reader  *stateReader
 	entries []entryVersion
 }
 
@@ -46,10 +46,10 @@ func (b *outputBuilder) sorted() []entryVersion {
 
 // addFirst adds the entries of the batch that are written at once, and returns those that are folded later.
 func (b *outputBuilder) addFirst() (later []index.Entry) {
-	for e := range b.table.added.all() {
+	for e := range b.reader.added.all() {
 		if !foldsLater(e.Key) {
 			b.add(e)
-		} else if v, known := b.table.look(e.Key); e.Value != nil || !known || v != nil {
+		} else if v, known := b.reader.look(e.Key); e.Value != nil || !known || v != nil {
 			later = append(later, e)
 		}
 	}
@@ -58,7 +58,7 @@ func (b *outputBuilder) addFirst() (later []index.Entry) {
 
 // add adds an entry, unless it changes nothing.
 func (b *outputBuilder) add(e index.Entry) {
-	was, known := b.table.lookStored(e.Key)
+	was, known := b.reader.lookStored(e.Key)
 	v := entryVersion{Entry: e}
 	if !known || was != nil {
 		v.replaces = replaces(e)
@@ -137,7 +137,7 @@ func (b *outputBuilder) fold(all *unfolded) error {
 			b.add(e)
 		}
 	}
-	orders, err := b.table.orders(all)
+	orders, err := b.reader.orders(all)
 	for _, e := range orders {
 		b.add(e)
 	}
@@ -147,7 +147,7 @@ func (b *outputBuilder) fold(all *unfolded) error {
 // addGroups adds the versions of the groups that get spans, with those that they have already.
 func (b *outputBuilder) addGroups(spans []index.Entry) error {
 	parts := byGroup(spans)
-	stored, err := b.table.earlierSpans(parts)
+	stored, err := b.reader.earlierSpans(parts)
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func byGroup(spans []index.Entry) (parts [][]index.Entry) {
 
 // earlierSpans returns the values of the spans of each group before the given part of it, by key. It reads those that are not
 // cached.
-func (t *table) earlierSpans(parts [][]index.Entry) (map[string][]byte, error) {
+func (t *stateReader) earlierSpans(parts [][]index.Entry) (map[string][]byte, error) {
 	// What is known is kept: while the rest is read, the cache may drop it.
 	stored := make(map[string][]byte)
 	var n need
@@ -207,7 +207,7 @@ func (t *table) earlierSpans(parts [][]index.Entry) (map[string][]byte, error) {
 }
 
 // orders returns the entries that list threads in order, of the threads that a fold changes.
-func (t *table) orders(all *unfolded) ([]index.Entry, error) {
+func (t *stateReader) orders(all *unfolded) ([]index.Entry, error) {
 	changed := func(prefix []byte) iter.Seq[index.Entry] {
 		return slices.Values(all.between(prefix, keys.PrefixEnd(prefix)))
 	}
@@ -246,7 +246,7 @@ func (t *table) orders(all *unfolded) ([]index.Entry, error) {
 }
 
 // fetchListings fetches the stored records of threads, and then the times of their last messages.
-func (t *table) fetchListings(threads []structure.ThreadID, states ...read.Getter) error {
+func (t *stateReader) fetchListings(threads []structure.ThreadID, states ...read.Getter) error {
 	var ks [][]byte
 	for _, id := range threads {
 		ks = append(ks, keys.Of(keys.TableThread, id[:]))
@@ -275,7 +275,7 @@ func (t *table) fetchListings(threads []structure.ThreadID, states ...read.Gette
 }
 
 // fetchStored fetches the stored values of keys that are not known. Nothing is assumed of them.
-func (t *table) fetchStored(ctx context.Context, ks [][]byte) error {
+func (t *stateReader) fetchStored(ctx context.Context, ks [][]byte) error {
 	var n need
 	for _, k := range ks {
 		if _, known := t.lookStored(k); !known {

@@ -27,7 +27,7 @@ const (
 )
 
 // pruneLater prunes if it is time to. writing is held.
-func (e *Engine) pruneLater(r *row) {
+func (e *Engine) pruneLater(r *logRow) {
 	if r.last().Number/pruneEvery == (r.first-1)/pruneEvery || e.pruning.forbidden {
 		return
 	}
@@ -189,30 +189,42 @@ var mostDropped = 20_000
 
 // dropEpoch removes the entries of an epoch. It is errBehind if the fence says so.
 func (l *log) dropEpoch(ctx context.Context, epoch uint64, check fence) error {
-	for last := []byte{}; ; {
-		var upTo []byte
-		err := withLongRetry(ctx, readTime, func(ctx context.Context) error {
-			err := l.readOne(ctx, `SELECT key FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key > $3 ORDER BY key LIMIT 1 OFFSET $4`,
-				[]any{l.store, int64(epoch), last, mostDropped - 1}, &upTo)
-			if errors.Is(err, pgx.ErrNoRows) {
-				upTo, err = []byte{0xff}, nil
-			}
+	for after, more := []byte{}, true; more; {
+		last, err := l.lastDropped(ctx, epoch, after)
+		if err != nil {
 			return err
-		})
-		if err == nil {
-			err = withLongRetry(ctx, writeTime, func(ctx context.Context) error {
-				return l.transaction(ctx, backend.Normal, func(b *pgx.Batch) {
-					check(b)
-					b.Queue(`DELETE FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key > $3 AND key <= $4`, l.store, int64(epoch), last, upTo)
-					if upTo[0] == 0xff {
-						b.Queue(`DELETE FROM lineage_former WHERE store = $1 AND epoch = $2`, l.store, int64(epoch))
-						b.Queue(`DELETE FROM lineage_head WHERE store = $1 AND epoch = $2`, l.store, int64(epoch))
-					}
-				})
+		}
+		more = last[0] != afterAllKeys
+		err = withLongRetry(ctx, writeTime, func(ctx context.Context) error {
+			return l.transaction(ctx, backend.Normal, func(b *pgx.Batch) {
+				check(b)
+				b.Queue(`DELETE FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key > $3 AND key <= $4`, l.store, int64(epoch), after, last)
+				if !more {
+					b.Queue(`DELETE FROM lineage_former WHERE store = $1 AND epoch = $2`, l.store, int64(epoch))
+					b.Queue(`DELETE FROM lineage_head WHERE store = $1 AND epoch = $2`, l.store, int64(epoch))
+				}
 			})
-		}
-		if last = upTo; err != nil || upTo[0] == 0xff {
+		})
+		if err != nil {
 			return err
 		}
+		after = last
 	}
+	return nil
+}
+
+// afterAllKeys is a byte with which no key of an entry begins.
+const afterAllKeys = 0xff
+
+// lastDropped returns the last key of the next mostDropped entries of an epoch. If there are fewer, it begins with afterAllKeys.
+func (l *log) lastDropped(ctx context.Context, epoch uint64, after []byte) (last []byte, err error) {
+	err = withLongRetry(ctx, readTime, func(ctx context.Context) error {
+		err := l.readOne(ctx, `SELECT key FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key > $3 ORDER BY key LIMIT 1 OFFSET $4`,
+			[]any{l.store, int64(epoch), after, mostDropped - 1}, &last)
+		if errors.Is(err, pgx.ErrNoRows) {
+			last, err = []byte{afterAllKeys}, nil
+		}
+		return err
+	})
+	return last, err
 }

@@ -38,7 +38,7 @@ type stateRead struct {
 	// there is set if the log has the row of the state that was known before. If it is not set, a part of what is unfolded may
 	// be missing.
 	there bool
-	found found
+	found fetchResult
 }
 
 // queueState adds the statement that reads the latest state.
@@ -93,7 +93,7 @@ func (l *log) readState(k known, withChanges bool, into *stateRead) func(pgx.Row
 // latest reads the latest state, and in it what is needed, in one round trip unless there was a collection after a state
 // that is known, or the log does not have its row.
 func (l *log) latest(ctx context.Context, k known, n need) (r stateRead, err error) {
-	again := false
+	retry := false
 	for range mostRetries {
 		err = l.readRetried(ctx, func(b *pgx.Batch) {
 			r = stateRead{}
@@ -103,16 +103,16 @@ func (l *log) latest(ctx context.Context, k known, n need) (r stateRead, err err
 		if err != nil || r.there && r.state.epoch == k.epoch {
 			break
 		}
-		again, k = true, known{head: head{epoch: r.state.epoch}}
+		retry, k = true, known{head: head{epoch: r.state.epoch}}
 	}
-	if r.there = r.there && !again; err == nil && r.state.unfilled {
+	if r.there = r.there && !retry; err == nil && r.state.unfilled {
 		err = errUnfilled
 	}
 	return r, err
 }
 
 // at reads what is needed as of a state. It is errGone if that can no longer be read.
-func (l *log) at(ctx context.Context, at head, n need) (found, error) {
+func (l *log) at(ctx context.Context, at head, n need) (fetchResult, error) {
 	var r stateRead
 	err := l.readRetried(ctx, func(b *pgx.Batch) {
 		r = stateRead{}

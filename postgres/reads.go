@@ -14,18 +14,18 @@ import (
 // Reads are one round trip or a few. The first one of a call reads the state and what the call certainly needs; the others
 // read as of that state.
 
-// source has a state of the store, or the latest one.
-type source interface {
-	// withTable calls a function with a table of the state, which has what is needed.
-	withTable(ctx context.Context, n need, fn func(*table) error) error
+// stateSource has a state of the store, or the latest one.
+type stateSource interface {
+	// withReader calls a function with a reader of the state, which has what is needed.
+	withReader(ctx context.Context, n need, fn func(*stateReader) error) error
 }
 
 // reads implements the methods of backend.Reader that do not return sequences.
-type reads struct{ source source }
+type reads struct{ source stateSource }
 
 // answer calls a method of a view of a source.
-func answer[T any](ctx context.Context, s source, n need, fn func(*read.View) (T, error)) (result T, err error) {
-	err = s.withTable(ctx, n, func(t *table) (err error) {
+func answer[T any](ctx context.Context, s stateSource, n need, fn func(*read.View) (T, error)) (result T, err error) {
+	err = s.withReader(ctx, n, func(t *stateReader) (err error) {
 		result, err = fn(t.view())
 		return err
 	})

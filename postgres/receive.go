@@ -19,7 +19,7 @@ const receivedRow = 1 << 20
 // Receive implements backend.Receiver. The commits of a row have the same id.
 func (e *Engine) Receive(ctx context.Context, commits iter.Seq2[*structure.Commit, error]) error {
 	var encoder structure.Encoder
-	var r row
+	var r logRow
 	for c, err := range commits {
 		if err != nil {
 			return errors.Join(err, e.receive(ctx, &r))
@@ -34,7 +34,7 @@ func (e *Engine) Receive(ctx context.Context, commits iter.Seq2[*structure.Commi
 			}
 		}
 		if r.count == 0 {
-			r = row{first: c.Number, id: c.ID}
+			r = logRow{first: c.Number, id: c.ID}
 		}
 		if r.first+r.count != c.Number || c.ID == 0 {
 			return fmt.Errorf("commit %d after commit %d: %w", c.Number, r.first+r.count-1, backend.ErrInvalid)
@@ -46,12 +46,12 @@ func (e *Engine) Receive(ctx context.Context, commits iter.Seq2[*structure.Commi
 }
 
 // receive writes a row, if it has commits, and empties it.
-func (e *Engine) receive(ctx context.Context, r *row) error {
+func (e *Engine) receive(ctx context.Context, r *logRow) error {
 	if r.count == 0 {
 		return nil
 	}
 	next := *r
-	*r = row{}
+	*r = logRow{}
 	if err := next.seal(); err != nil {
 		return err
 	}
@@ -74,9 +74,9 @@ func (e *Engine) receive(ctx context.Context, r *row) error {
 	return err
 }
 
-func (e *Engine) receiveOnce(ctx context.Context, r *row) (err error) {
+func (e *Engine) receiveOnce(ctx context.Context, r *logRow) (err error) {
 	e.warm = nil
-	table, tx, err := e.lock(ctx, nil)
+	reader, tx, err := e.lock(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (e *Engine) receiveOnce(ctx context.Context, r *row) (err error) {
 			e.judging.state.Cache.Forget()
 		}
 	}()
-	before := table.state
+	before := reader.state
 	switch {
 	case before.epoch > 0:
 		return backend.ErrCollected
@@ -109,13 +109,13 @@ func (e *Engine) receiveOnce(ctx context.Context, r *row) (err error) {
 		return err
 	}
 	r.counts = e.judging.counts.Values()
-	if r.output, err = newOutput(table, r.last().Number, false); err != nil {
+	if r.output, err = newOutput(reader, r.last().Number, false); err != nil {
 		return err
 	}
 	// A lost row and another with fewer commits have the same id.
 	if err := tx.write(ctx, before.head, r, backend.Full); err != nil {
 		return err
 	}
-	e.advance(table, r, true)
+	e.advance(reader, r, true)
 	return nil
 }

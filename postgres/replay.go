@@ -15,14 +15,14 @@ import (
 
 // replayed is a commit of the log.
 type replayed struct {
-	row     *row
+	row     *logRow
 	s       embedded.Sequenced
 	commit  *structure.Commit
 	offsets []int
 }
 
 // newReplayed decodes a commit of a row.
-func newReplayed(r *row, s embedded.Sequenced) (replayed, error) {
+func newReplayed(r *logRow, s embedded.Sequenced) (replayed, error) {
 	c, offsets, err := embedded.DecodeOffsets(s.Payload)
 	if err != nil {
 		return replayed{}, err
@@ -37,17 +37,17 @@ func (j *judging) replayAll(ctx context.Context, all []replayed) error {
 	for _, r := range all {
 		ks = append(ks, judge.Keys(judge.Case{Commit: r.commit, Replay: true}, backend.Options{})...)
 	}
-	if err := j.state.Prefetch(ctx, j.table, ks); err != nil {
+	if err := j.state.Prefetch(ctx, j.reader, ks); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(all, func(r replayed) bool { return r.s.Unknown }) { // each forgets all sessions
-		if err := j.table.Prefetch(ctx, read.Need{Ranges: []read.Range{read.Under(keys.Of(keys.TableRequests))}}); err != nil {
+		if err := j.reader.Prefetch(ctx, read.Need{Ranges: []read.Range{read.Under(keys.Of(keys.TableRequests))}}); err != nil {
 			return err
 		}
 	}
 	for _, r := range all {
 		if j.row == nil || j.row.first != r.row.first || r.s.Number == r.row.first {
-			j.row = &row{first: r.row.first, id: r.row.id}
+			j.row = &logRow{first: r.row.first, id: r.row.id}
 		}
 		if err := j.add(ctx, r.commit, r.s, r.offsets, true); err != nil {
 			return fmt.Errorf("commit %d: %w", r.s.Number, err)

@@ -18,7 +18,7 @@ func (e *Engine) Outcome(ctx context.Context, o backend.Once) (r backend.Receipt
 		return r, err
 	}
 	n := keysNeed(keys.Of(keys.TableRequests, o.Session[:]), keys.Of(keys.TableRequests))
-	err = e.withTable(ctx, n, func(t *table) error {
+	err = e.withReader(ctx, n, func(t *stateReader) error {
 		r, err = e.outcome(ctx, t, o)
 		return err
 	})
@@ -26,7 +26,7 @@ func (e *Engine) Outcome(ctx context.Context, o backend.Once) (r backend.Receipt
 }
 
 // outcome looks up a request in a state.
-func (e *Engine) outcome(ctx context.Context, t *table, o backend.Once) (backend.Receipt, error) {
+func (e *Engine) outcome(ctx context.Context, t *stateReader, o backend.Once) (backend.Receipt, error) {
 	number, err := applied(t, &o, func(c backend.Cursor) error { return e.log.checkCursor(ctx, c) })
 	if err == nil && number == 0 {
 		err = fmt.Errorf("request %d of session %x: %w", o.Sequence, o.Session, backend.ErrNotFound)

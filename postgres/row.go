@@ -15,8 +15,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// row is a row of the log: one or more commits, written in one transaction.
-type row struct {
+// logRow is a row of the log: one or more commits, written in one transaction.
+type logRow struct {
 	first uint64 // number of the first commit
 	count uint64
 	id    uint64 // of all of them
@@ -40,7 +40,9 @@ type entryVersion struct {
 	group    []index.Entry // the spans of a group, if it is one
 }
 
-func (r *row) last() backend.Cursor { return backend.Cursor{Number: r.first + r.count - 1, ID: r.id} }
+func (r *logRow) last() backend.Cursor {
+	return backend.Cursor{Number: r.first + r.count - 1, ID: r.id}
+}
 
 // The data of a row is
 //
@@ -94,7 +96,7 @@ func appendCommit(dst []byte, c embedded.Sequenced) []byte {
 
 // seal completes the data of a row: it compresses them if that makes them smaller, and adds the
 // checksum. Data that are too large are refused.
-func (r *row) seal() error {
+func (r *logRow) seal() error {
 	if len(r.data) > maxRow {
 		return fmt.Errorf("commit of %d bytes, at most %d: %w", len(r.data), maxRow, backend.ErrTooLarge)
 	}
@@ -111,7 +113,7 @@ func (r *row) seal() error {
 var errRow = errors.New("not the data of a row")
 
 // commits returns the commits of a row. They share its memory.
-func (r *row) commits() ([]embedded.Sequenced, error) {
+func (r *logRow) commits() ([]embedded.Sequenced, error) {
 	commits, err := r.decode()
 	switch {
 	case errors.Is(err, backend.ErrNewerFormat):
@@ -122,7 +124,7 @@ func (r *row) commits() ([]embedded.Sequenced, error) {
 	return commits, nil
 }
 
-func (r *row) decode() ([]embedded.Sequenced, error) {
+func (r *logRow) decode() ([]embedded.Sequenced, error) {
 	b, err := expand(r.data)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 
 func TestRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := row{first: rapid.Uint64Range(1, 1<<40).Draw(t, "first"), id: rapid.Uint64Min(1).Draw(t, "id")}
+		r := logRow{first: rapid.Uint64Range(1, 1<<40).Draw(t, "first"), id: rapid.Uint64Min(1).Draw(t, "id")}
 		var want []embedded.Sequenced
 		for range rapid.IntRange(1, 4).Draw(t, "count") {
 			c := embedded.Sequenced{Number: r.first + r.count, ID: r.id, Payload: rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "payload")}
@@ -57,11 +57,11 @@ func TestRow(t *testing.T) {
 		require.ErrorIs(t, err, backend.ErrCorrupt)
 	})
 	text := "Letters of a language have different frequencies, so that a text of a few hundred bytes takes less when it is compressed, also without repetition of any word."
-	short := row{first: 1, count: 1, id: 1, data: appendCommit(nil, embedded.Sequenced{Payload: []byte(text + text[80:])})}
+	short := logRow{first: 1, count: 1, id: 1, data: appendCommit(nil, embedded.Sequenced{Payload: []byte(text + text[80:])})}
 	was := len(short.data)
 	require.NoError(t, short.seal())
 	require.Less(t, len(short.data), was*4/5)
-	newer := row{first: 1, count: 1, data: checked([]byte{rowCompressed + 1, 1, 1, 0})}
+	newer := logRow{first: 1, count: 1, data: checked([]byte{rowCompressed + 1, 1, 1, 0})}
 	_, err := newer.commits()
 	require.ErrorIs(t, err, backend.ErrNewerFormat)
 }
@@ -76,8 +76,8 @@ func checked(data []byte) []byte {
 //
 //test:norace
 func TestCompressedRow(t *testing.T) {
-	of := func(payload []byte) row {
-		return row{first: 1, count: 1, data: appendCommit(nil, embedded.Sequenced{Payload: payload})}
+	of := func(payload []byte) logRow {
+		return logRow{first: 1, count: 1, data: appendCommit(nil, embedded.Sequenced{Payload: payload})}
 	}
 	random := make([]byte, 1<<20)
 	_, _ = rand.Read(random)
@@ -101,7 +101,7 @@ func TestCompressedRow(t *testing.T) {
 	}
 	large := of(make([]byte, maxRow))
 	require.ErrorIs(t, large.seal(), backend.ErrTooLarge)
-	bomb := row{first: 1, count: 1, data: checked(compressor().EncodeAll(make([]byte, maxRow+1), []byte{rowCompressed}))}
+	bomb := logRow{first: 1, count: 1, data: checked(compressor().EncodeAll(make([]byte, maxRow+1), []byte{rowCompressed}))}
 	_, err := bomb.commits()
 	require.ErrorIs(t, err, backend.ErrCorrupt)
 	require.ErrorContains(t, err, "too large")

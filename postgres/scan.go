@@ -10,8 +10,24 @@ import (
 	"github.com/lineage-store/lineage/internal/index"
 )
 
+// scan returns a page with the first entry of a range: the last page that was read, or else one with up to limit entries.
+func (t *stateReader) scan(from, to []byte, limit int) (scannedPage, error) {
+	if p := t.pages.scanned; p.has(from, to) {
+		return p, nil
+	}
+	entries, next, err := t.page(from, to, limit)
+	if err == nil {
+		err = t.related(entries)
+	}
+	if err != nil {
+		return scannedPage{}, err
+	}
+	t.pages.scanned = scannedPage{bytes.Clone(from), next, to, entries}
+	return t.pages.scanned, nil
+}
+
 // stored yields the entries of the server.
-func (t *table) stored(from, to []byte) iter.Seq2[index.Entry, error] {
+func (t *stateReader) stored(from, to []byte) iter.Seq2[index.Entry, error] {
 	return func(yield func(index.Entry, error) bool) {
 		if from == nil {
 			from = []byte{}
@@ -25,18 +41,10 @@ func (t *table) stored(from, to []byte) iter.Seq2[index.Entry, error] {
 				}
 				return
 			}
-			p := t.pages.scanned
-			if !p.has(from, to) {
-				some, next, err := t.page(from, to, limit)
-				if err == nil {
-					err = t.related(some)
-				}
-				if err != nil {
-					yield(index.Entry{}, err)
-					return
-				}
-				p = scannedPage{bytes.Clone(from), next, to, some}
-				t.pages.scanned = p
+			p, err := t.scan(from, to, limit)
+			if err != nil {
+				yield(index.Entry{}, err)
+				return
 			}
 			for _, e := range p.entries {
 				if bytes.Compare(e.Key, from) >= 0 && !yield(e, nil) {
@@ -49,7 +57,7 @@ func (t *table) stored(from, to []byte) iter.Seq2[index.Entry, error] {
 }
 
 // page returns the first entries of a range, and the key at which the range continues; nil at its end.
-func (t *table) page(from, to []byte, limit int) (some []index.Entry, next []byte, err error) {
+func (t *stateReader) page(from, to []byte, limit int) (entries []index.Entry, next []byte, err error) {
 	f, err := t.fetch(t.ctx, need{pages: []entryPage{{read.Range{From: from, To: to}, limit, false}}, damaged: t.damaged})
 	if err != nil {
 		return nil, nil, err
@@ -72,7 +80,7 @@ func (t *table) page(from, to []byte, limit int) (some []index.Entry, next []byt
 }
 
 // Scan implements read.Scanner.
-func (t *table) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
+func (t *stateReader) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
 	below := t.stored(from, to)
 	if u := t.state.unfolded.between(from, to); len(u) > 0 {
 		below = merged(below, func() sorted { return &list{u} }, to)
@@ -84,13 +92,13 @@ func (t *table) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
 }
 
 // Last implements read.Index.
-func (t *table) Last(from, to []byte) (index.Entry, bool, error) {
+func (t *stateReader) Last(from, to []byte) (index.Entry, bool, error) {
 	below := t.lastStored
-	if some := t.state.unfolded.between(from, to); len(some) > 0 {
+	if unfolded := t.state.unfolded.between(from, to); len(unfolded) > 0 {
 		if !t.unfoldedLast(read.Range{From: from, To: to}) {
 			return t.lastScanned(from, to)
 		}
-		below = func([]byte, []byte) (index.Entry, bool, error) { return some[len(some)-1], true, nil }
+		below = func([]byte, []byte) (index.Entry, bool, error) { return unfolded[len(unfolded)-1], true, nil }
 	}
 	added, ok := t.added.last(from, to)
 	if !ok {
@@ -106,7 +114,7 @@ func (t *table) Last(from, to []byte) (index.Entry, bool, error) {
 }
 
 // lastScanned is Last by reading the range.
-func (t *table) lastScanned(from, to []byte) (last index.Entry, ok bool, err error) {
+func (t *stateReader) lastScanned(from, to []byte) (last index.Entry, ok bool, err error) {
 	return lastOf(t.Scan(from, to))
 }
 
@@ -121,7 +129,7 @@ func lastOf(all iter.Seq2[index.Entry, error]) (last index.Entry, ok bool, err e
 }
 
 // lastStored returns the last entry of a range on the server.
-func (t *table) lastStored(from, to []byte) (index.Entry, bool, error) {
+func (t *stateReader) lastStored(from, to []byte) (index.Entry, bool, error) {
 	if e, known := t.fetched.last(read.Range{From: from, To: to}); known {
 		return e, e.Key != nil, nil
 	}
@@ -138,11 +146,11 @@ func (t *table) lastStored(from, to []byte) (index.Entry, bool, error) {
 }
 
 // Cursor implements read.Index.
-func (t *table) Cursor(from, to []byte) read.Cursor { return &cursor{t: t, from: from, to: to} }
+func (t *stateReader) Cursor(from, to []byte) read.Cursor { return &cursor{t: t, from: from, to: to} }
 
 // cursor reads entries page by page.
 type cursor struct {
-	t        *table
+	t        *stateReader
 	from, to []byte
 	page     []index.Entry
 	end      bool

@@ -13,7 +13,7 @@ import (
 )
 
 // look reads what opening a store needs, in one round trip.
-func (l *log) look(ctx context.Context) (db opened, err error) {
+func (l *log) look(ctx context.Context) (db databaseFacts, err error) {
 	err = l.read(ctx, func(b *pgx.Batch) {
 		b.Queue(`SELECT version FROM lineage_schema`).QueryRow(func(row pgx.Row) error {
 			err := row.Scan(&db.version)
@@ -49,7 +49,10 @@ func (l *log) prepare(ctx context.Context, o Options) error {
 		case db.version == len(migrations) && db.missing > 0: // a row could be written twice
 			return ErrRestoring
 		case db.version == len(migrations) && db.identity != nil:
-			return l.adopt(ctx, db, o)
+			if adopted, err := l.adopt(ctx, db, o); adopted || err != nil {
+				return err
+			}
+			continue
 		case db.version == 0 && o.MustExist:
 			return fmt.Errorf("the database has no tables of stores: %w", backend.ErrNotFound)
 		case db.version == len(migrations) && o.MustExist:
@@ -64,24 +67,29 @@ func (l *log) prepare(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	return errors.New("create tables and store: other processes kept changing them")
+	return errors.New("create tables and store: other processes kept changing or using them")
 }
 
-// adopt takes the identity of a store that exists, if its server is safe.
-func (l *log) adopt(ctx context.Context, db opened, o Options) error {
+// adopt takes the identity of a store that exists, if its server is safe. adopted is false if it distributed tables: whether
+// they are distributed now has to be looked up.
+func (l *log) adopt(ctx context.Context, db databaseFacts, o Options) (adopted bool, err error) {
 	if copy(l.identity[:], db.identity) != len(l.identity) {
-		return &backend.CorruptError{File: "lineage_store", What: "the identity of the store"}
+		return false, &backend.CorruptError{File: "lineage_store", What: "the identity of the store"}
 	}
-	distributed, err := l.requireDistributed(ctx, db, o.Distribute)
+	names, distributed, err := l.toDistribute(ctx, db, o.Distribute)
 	switch {
-	case err != nil || o.Unsafe:
-		return err
+	case err != nil:
+		return false, err
+	case len(names) > 0:
+		return false, l.distribute(ctx, names)
+	case o.Unsafe:
+		return true, nil
 	case db.fsync != "on":
-		return errUnsafe
+		return false, errUnsafe
 	case distributed:
-		return l.requireSafeServers(ctx)
+		return true, l.requireSafeServers(ctx)
 	}
-	return nil
+	return true, nil
 }
 
 // migrate creates or updates the tables. Without an error, another process may have kept it from that.

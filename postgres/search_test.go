@@ -51,6 +51,11 @@ func TestSearchEqualIDs(t *testing.T) {
 	searchtest.EqualIDs(t, s, searching(t, s, search.Options{}))
 }
 
+func TestSearchOutdated(t *testing.T) {
+	s := lineage.New(handle(t, newPool(t, pgtest.DSN(t), nil), "s"))
+	searchtest.Outdated(t, s, searching(t, s, search.Options{}))
+}
+
 // A prefix that stands for too many words is refused.
 func TestSearchOfBroadPrefixes(t *testing.T) {
 	defer func(was int) { searched.MostExpanded = was }(searched.MostExpanded)
@@ -485,17 +490,24 @@ func TestSearchWithoutRights(t *testing.T) {
 	e := handle(t, admin, "s")
 	tell(t, e, "one word")
 	behind := uint64(0)
-	x := searching(t, lineage.New(handle(t, reading(t, dsn, admin), "s")), search.Options{Behind: func(commits uint64) { behind = commits }})
+	x := searching(t, lineage.New(handle(t, reading(t, dsn, admin), "s")), search.Options{})
+	find := func(q search.Query) []search.Hit {
+		t.Helper()
+		behind, q.Behind = 0, func(commits uint64, _ error) { behind = commits }
+		hits, err := x.Search(background, q)
+		require.NoError(t, err)
+		return hits
+	}
 	_, err := x.Search(background, search.Query{Text: "word"})
 	require.ErrorIs(t, err, searched.ErrReadOnly, "nobody has made an index")
 	require.ErrorIs(t, err, searched.ErrUnsettled)
 
 	mine := searching(t, lineage.New(e), search.Options{})
 	require.Len(t, snippets(t, mine, "word"), 1)
-	require.Len(t, snippets(t, x, "word"), 1)
+	require.Len(t, find(search.Query{Text: "word"}), 1)
 	require.Zero(t, behind)
 	tell(t, e, "another word")
-	require.Len(t, snippets(t, x, "word"), 1)
+	require.Len(t, find(search.Query{Text: "word"}), 1)
 	require.EqualValues(t, 2, behind)
 	require.Len(t, snippets(t, mine, "word"), 2)
 	require.Len(t, snippets(t, x, "word"), 2)
@@ -527,12 +539,6 @@ func TestSearchWithoutRights(t *testing.T) {
 		require.Len(t, snippets(t, mine, text), 1)
 		require.Len(t, snippets(t, x, text), 1)
 	}
-	find := func(q search.Query) []search.Hit {
-		t.Helper()
-		hits, err := x.Search(background, q)
-		require.NoError(t, err)
-		return hits
-	}
 	require.NoError(t, gone.Delete(background))
 	require.Len(t, find(search.Query{Text: "tapir", User: "ada"}), 1)
 	require.NoError(t, again.Delete(background))
@@ -555,12 +561,13 @@ func TestSearchWithoutRights(t *testing.T) {
 	require.NotZero(t, behind)
 }
 
-// TestSearchBehind changes a store at random. A role that may not update the index finds nothing that the store does not
-// have any more, and no thread that does not see a message.
+// TestSearchBehind changes a store at random. A search that has no time to update the index, and one by a role that may not,
+// find nothing that the store does not have any more, and no thread that does not see a message.
 //
 //test:norace
 func TestSearchBehind(t *testing.T) {
 	defer campaign.Checks(1)()
+	defer func(was int) { searched.WindowLimit = was }(searched.WindowLimit)
 	dsn := pgtest.DSN(t)
 	admin := newPool(t, dsn, nil)
 	handle(t, admin, "s") // makes the tables
@@ -568,6 +575,7 @@ func TestSearchBehind(t *testing.T) {
 	stores := 0
 	rapid.Check(t, func(r *rapid.T) {
 		stores++
+		searched.WindowLimit = rapid.SampledFrom([]int{0, 7, 30}).Draw(r, "window")
 		open := func(pool *pgxpool.Pool) *lineage.Store {
 			e, err := New(background, pool, Options{Store: fmt.Sprint("s", stores), Unsafe: true})
 			require.NoError(r, err)
@@ -582,7 +590,7 @@ func TestSearchBehind(t *testing.T) {
 		theirs := open(reader)
 		defer theirs.Close()
 		mine, x := searching(r, s, search.Options{}), searching(r, theirs, search.Options{})
-		require.NoError(r, mine.Update(background))
+		m.Unfinished(mine, searching(r, s, search.Options{}))
 		m.Check(x)
 		for m.Behind = true; rapid.IntRange(0, 9).Draw(r, "more") > 0; {
 			m.Step()

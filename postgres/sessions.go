@@ -68,7 +68,7 @@ func horizonOf(state read.Getter) (uint64, error) {
 }
 
 // requestEntries returns the entry for the request that a commit answers, and entries that forget old sessions.
-func requestEntries(t *table, c *clock, commit embedded.Sequenced) (batch []index.Entry, err error) {
+func requestEntries(t *stateReader, c *clock, commit embedded.Sequenced) (batch []index.Entry, err error) {
 	switch {
 	case commit.Unknown: // it may have been a request
 		return forgotten(t, func(string, session) bool { return true }, commit.Number)
@@ -109,7 +109,7 @@ func forgets(id [16]byte) bool {
 }
 
 // forgetOld returns the entries that forget the sessions that were not used for long, and the oldest if there are many.
-func forgetOld(t *table, now uint64) ([]index.Entry, error) {
+func forgetOld(t *stateReader, now uint64) ([]index.Entry, error) {
 	all, err := sessionsOf(t)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func forgetOld(t *table, now uint64) ([]index.Entry, error) {
 }
 
 // sessionsOf returns all sessions by their keys.
-func sessionsOf(t *table) (map[string]session, error) {
+func sessionsOf(t *stateReader) (map[string]session, error) {
 	all := make(map[string]session)
 	prefix := keys.Of(keys.TableRequests)
 	for e, err := range t.Scan(prefix, keys.PrefixEnd(prefix)) {
@@ -151,7 +151,7 @@ func sessionsOf(t *table) (map[string]session, error) {
 }
 
 // forgotten returns the entries that forget sessions. The horizon is then at or after their first commits, and a number.
-func forgotten(t *table, chosen func(key string, s session) bool, number uint64) (batch []index.Entry, err error) {
+func forgotten(t *stateReader, chosen func(key string, s session) bool, number uint64) (batch []index.Entry, err error) {
 	all, err := sessionsOf(t)
 	if err != nil {
 		return nil, err

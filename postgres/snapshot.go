@@ -18,12 +18,12 @@ type snapshot struct {
 	engine *Engine
 	cache  *cache
 	state  state
-	first  *table                // for the first read of a sequence: what was read with the state
-	ahead  atomic.Pointer[table] // what was read for later reads; it no longer changes
+	first  *stateReader                // for the first read of a sequence: what was read with the state
+	ahead  atomic.Pointer[stateReader] // what was read for later reads; it no longer changes
 }
 
-// newSnapshot returns a snapshot of the state of a table.
-func newSnapshot(e *Engine, t *table) *snapshot {
+// newSnapshot returns a snapshot of the state of a reader.
+func newSnapshot(e *Engine, t *stateReader) *snapshot {
 	s := &snapshot{engine: e, cache: t.cache, state: t.state}
 	s.reads.source = s
 	return s
@@ -32,17 +32,17 @@ func newSnapshot(e *Engine, t *table) *snapshot {
 // Close implements backend.Snapshot.
 func (s *snapshot) Close() error { return nil }
 
-// withTable implements source.
-func (s *snapshot) withTable(ctx context.Context, n need, fn func(*table) error) error {
-	t, err := s.table(ctx, n)
+// withReader implements stateSource.
+func (s *snapshot) withReader(ctx context.Context, n need, fn func(*stateReader) error) error {
+	t, err := s.reader(ctx, n)
 	if err != nil {
 		return err
 	}
 	return fn(t)
 }
 
-// table returns a table of the snapshot, with what is needed.
-func (s *snapshot) table(ctx context.Context, n need) (*table, error) {
+// reader returns a reader of the snapshot, with what is needed.
+func (s *snapshot) reader(ctx context.Context, n need) (*stateReader, error) {
 	switch {
 	case s.engine.closed.Load():
 		return nil, asExpired(errClosed)
@@ -51,7 +51,7 @@ func (s *snapshot) table(ctx context.Context, n need) (*table, error) {
 	}
 	t := s.first
 	if t == nil { // as in snapshots of callers, which many goroutines read
-		t = s.engine.table(ctx, s.cache, s.state)
+		t = s.engine.readerOf(ctx, s.cache, s.state)
 		if a := s.ahead.Load(); a != nil {
 			t.fetched.older = a.fetched.recent
 		}
@@ -59,18 +59,18 @@ func (s *snapshot) table(ctx context.Context, n need) (*table, error) {
 		s.first = nil
 	}
 	inner := t.fetch
-	t.fetch = func(ctx context.Context, n need) (found, error) {
+	t.fetch = func(ctx context.Context, n need) (fetchResult, error) {
 		f, err := inner(ctx, n)
 		return f, asExpired(err)
 	}
 	return t, t.prefetch(ctx, n.Need, t.lookStored) // also what is unfolded, which shows whether the state can be read
 }
 
-// table returns a table of a state.
-func (e *Engine) table(ctx context.Context, c *cache, st state) *table {
-	return newTable(ctx, c, e.log.identity, st, func(ctx context.Context, n need) (found, error) {
+// readerOf returns a reader of a state.
+func (e *Engine) readerOf(ctx context.Context, c *cache, st state) *stateReader {
+	return newStateReader(ctx, c, e.log.identity, st, func(ctx context.Context, n need) (fetchResult, error) {
 		if err := e.begin(); err != nil {
-			return found{}, err
+			return fetchResult{}, err
 		}
 		defer e.going.Done()
 		f, err := e.log.at(ctx, st.head, n)
@@ -82,7 +82,7 @@ func (e *Engine) table(ctx context.Context, c *cache, st state) *table {
 func sequence[T any](ctx context.Context, s *snapshot, n need, fn func(*read.View) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
-		t, err := s.table(ctx, n)
+		t, err := s.reader(ctx, n)
 		if err != nil {
 			yield(none, err)
 			return

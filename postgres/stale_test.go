@@ -114,13 +114,13 @@ END $$`)
 }
 
 // madeRow returns a row with a commit that may follow the latest state.
-func madeRow(t testing.TB, e *Engine) *row {
+func madeRow(t testing.TB, e *Engine) *logRow {
 	t.Helper()
 	at, err := e.latest(background, need{})
 	require.NoError(t, err)
 	j := newJudging(&e.log.clock)
 	j.begin(at)
-	j.row = &row{first: at.state.next(), id: newID()}
+	j.row = &logRow{first: at.state.next(), id: newID()}
 	e.judging = j
 	_, commit := threadCommit()
 	receipt, err := e.judge(&pending{ctx: background, commit: commit})

@@ -18,7 +18,7 @@ type head struct {
 func (h head) next() uint64 { return h.Number + 1 }
 
 // after returns the head that a row makes.
-func (h head) after(r *row) head { return head{r.first, r.last(), h.epoch} }
+func (h head) after(r *logRow) head { return head{r.first, r.last(), h.epoch} }
 
 // count is the number of commits in the row. A received row can have the id of a lost one.
 func (h head) count() int64 { return int64(h.Number - h.first + 1) }
@@ -49,7 +49,7 @@ func (k known) state() state {
 }
 
 // after returns the state that a row makes.
-func (s state) after(r *row) state {
+func (s state) after(r *logRow) state {
 	s.head, s.counts, s.folded, s.unfolded = s.head.after(r), r.counts, r.folded, r.unfolded
 	return s
 }

@@ -32,7 +32,7 @@ const (
 
 // tail returns rows after the head, in order, and whether there may be more. It is errDiverged if
 // the log does not have the head.
-func (l *log) tail(ctx context.Context, h head, commits uint64) (rows []row, more bool, err error) {
+func (l *log) tail(ctx context.Context, h head, commits uint64) (rows []logRow, more bool, err error) {
 	err = l.read(ctx, func(b *pgx.Batch) {
 		b.Queue(tailSQL, l.store, int64(h.first), int64(h.next()+commits), mostRead).Query(func(found pgx.Rows) (err error) {
 			rows, err = readRows(found)
@@ -46,7 +46,7 @@ func (l *log) tail(ctx context.Context, h head, commits uint64) (rows []row, mor
 }
 
 // longTail is tail of a log that may have much after the head. It is retried.
-func (l *log) longTail(ctx context.Context, h head) (rows []row, more bool, err error) {
+func (l *log) longTail(ctx context.Context, h head) (rows []logRow, more bool, err error) {
 	err = withLongRetry(ctx, readTime, func(ctx context.Context) (err error) {
 		rows, more, err = l.tail(ctx, h, mostCommits)
 		return err
@@ -55,7 +55,7 @@ func (l *log) longTail(ctx context.Context, h head) (rows []row, more bool, err 
 }
 
 // checkTail checks the rows of a tail, and removes the head from them.
-func checkTail(rows []row, h head, commits uint64) ([]row, bool, error) {
+func checkTail(rows []logRow, h head, commits uint64) ([]logRow, bool, error) {
 	size := 0
 	for i := range rows {
 		if rows[i].epoch != h.epoch {
@@ -79,7 +79,7 @@ func checkTail(rows []row, h head, commits uint64) ([]row, bool, error) {
 	return rows, next >= h.next()+commits || size >= mostRead, nil
 }
 
-func readRows(found pgx.Rows) (rows []row, err error) {
+func readRows(found pgx.Rows) (rows []logRow, err error) {
 	var first, count, id int64
 	var epoch *int64
 	var data []byte
@@ -87,7 +87,7 @@ func readRows(found pgx.Rows) (rows []row, err error) {
 		if epoch == nil {
 			return errRemoved
 		}
-		rows = append(rows, row{first: uint64(first), count: uint64(count), id: uint64(id), data: data, epoch: uint64(*epoch)})
+		rows = append(rows, logRow{first: uint64(first), count: uint64(count), id: uint64(id), data: data, epoch: uint64(*epoch)})
 		data = nil
 		return nil
 	})
@@ -106,7 +106,7 @@ func (l *log) lastRow(ctx context.Context, upTo uint64) (head, error) {
 	}
 	h := head{epoch: uint64(epoch)}
 	if err == nil && first != nil {
-		h = h.after(&row{first: uint64(*first), count: uint64(*count), id: uint64(*id)})
+		h = h.after(&logRow{first: uint64(*first), count: uint64(*count), id: uint64(*id)})
 	}
 	return h, err
 }

@@ -37,7 +37,7 @@ func TestTailOfALongLog(t *testing.T) {
 
 	total := 0
 	for at, more := first, true; more; {
-		var page []row
+		var page []logRow
 		page, more, err = e.log.tail(background, at, mostCommits)
 		require.NoError(t, err)
 		total += len(page)

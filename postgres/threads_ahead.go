@@ -14,7 +14,7 @@ var _ backend.ThreadsAhead = (*snapshot)(nil)
 
 // ThreadsAhead implements backend.ThreadsAhead. Later reads of the snapshot find here what it has read.
 func (s *snapshot) ThreadsAhead(ctx context.Context, ids []structure.ThreadID) error {
-	t, err := s.table(ctx, need{})
+	t, err := s.reader(ctx, need{})
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (s *snapshot) ThreadsAhead(ctx context.Context, ids []structure.ThreadID) e
 }
 
 // keepPages keeps the pages that have all entries of their ranges.
-func (t *table) keepPages(n need, f found) {
+func (t *stateReader) keepPages(n need, f fetchResult) {
 	for i, p := range f.pages {
 		if !p.more {
 			r := n.pages[i].Range
@@ -57,7 +57,7 @@ func (t *table) keepPages(n need, f found) {
 
 // ReachAhead implements backend.ThreadsAhead. Later reads of the snapshot find here what it has read.
 func (s *snapshot) ReachAhead(ctx context.Context, ids []structure.ThreadID) error {
-	t, err := s.table(ctx, need{})
+	t, err := s.reader(ctx, need{})
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (s *snapshot) ReachAhead(ctx context.Context, ids []structure.ThreadID) err
 
 // tipsOf returns the runs to which pages of contexts and checkpoints lead. What cannot be read is left out: its readers get the
 // error.
-func (t *table) tipsOf(pages []foundPage) (runs []structure.RunID) {
+func (t *stateReader) tipsOf(pages []foundPage) (runs []structure.RunID) {
 	for _, p := range pages {
 		for _, e := range p.entries {
 			var at structure.SpanRef
@@ -117,7 +117,7 @@ func (t *table) tipsOf(pages []foundPage) (runs []structure.RunID) {
 }
 
 // parentsOf returns the runs before some, which were read.
-func (t *table) parentsOf(runs []structure.RunID) (parents []structure.RunID) {
+func (t *stateReader) parentsOf(runs []structure.RunID) (parents []structure.RunID) {
 	seen := make(map[structure.RunID]bool)
 	for _, id := range runs {
 		run, err := read.Run(t, id)
@@ -135,7 +135,7 @@ func (s *snapshot) RunsAhead(ctx context.Context, ids []structure.RunID) error {
 	for _, id := range ids {
 		n.Keys = append(n.Keys, keys.Of(keys.TableRun, id[:]))
 	}
-	t, err := s.table(ctx, n)
+	t, err := s.reader(ctx, n)
 	if err == nil {
 		s.ahead.Store(t)
 	}
@@ -144,7 +144,7 @@ func (s *snapshot) RunsAhead(ctx context.Context, ids []structure.RunID) error {
 
 // threadsNeed returns what readers of threads read next: last messages, active contexts, and the first branches. It returns the
 // active contexts, too. Threads that cannot be read are left out: their readers get the error.
-func (t *table) threadsNeed(ids []structure.ThreadID) (n need, active []structure.ContextID) {
+func (t *stateReader) threadsNeed(ids []structure.ThreadID) (n need, active []structure.ContextID) {
 	for _, id := range ids {
 		v, ok, err := t.Get(keys.Of(keys.TableThread, id[:]))
 		if err != nil || !ok {

@@ -69,7 +69,7 @@ func TestUnfoldedModel(t *testing.T) {
 		}
 		require.Equal(t, entriesOfUnfolded(u), entriesOfUnfolded((*unfolded)(nil).with(latestOf(later), size, 1)), "it is the same at once")
 		require.Equal(t, size, u.bytes())
-		tab := newTable(background, newCache(state{}, 0), [16]byte{}, state{unfolded: u}, func(_ context.Context, n need) (f found, err error) {
+		tab := newStateReader(background, newCache(state{}, 0), [16]byte{}, state{unfolded: u}, func(_ context.Context, n need) (f fetchResult, err error) {
 			return fetchFrom(stored, n), nil
 		})
 		check := func() {
@@ -110,7 +110,7 @@ func TestUnfoldedModel(t *testing.T) {
 func entriesOfUnfolded(u *unfolded) []index.Entry { return slices.Clone(u.between(nil, nil)) }
 
 // fetchFrom answers as the server does, from a map.
-func fetchFrom(stored map[string][]byte, n need) (f found) {
+func fetchFrom(stored map[string][]byte, n need) (f fetchResult) {
 	f.keys = make(map[string][]byte)
 	for _, k := range n.Keys {
 		if v, ok := stored[string(k)]; ok {
@@ -166,7 +166,7 @@ func FuzzDecodeChanges(f *testing.F) {
 		again, err := decodeChanges(encodeChanges(all))
 		require.NoError(t, err)
 		require.Equal(t, all, again)
-		tab := newTable(background, newCache(state{}, 0), [16]byte{}, state{unfolded: (*unfolded)(nil).with(all, len(b), 1)}, func(context.Context, need) (found, error) { return found{}, nil })
+		tab := newStateReader(background, newCache(state{}, 0), [16]byte{}, state{unfolded: (*unfolded)(nil).with(all, len(b), 1)}, func(context.Context, need) (fetchResult, error) { return fetchResult{}, nil })
 		tab.added = newAdditions()
 		m, err := newOutput(tab, 2, true)
 		if err != nil { // a record of a thread

@@ -70,7 +70,7 @@ func (v *verifier) run(ctx context.Context) error {
 	}
 	var damage *backend.CorruptError
 	if err = v.log(ctx, pending, t.state.Number); err == nil && v.o.Deep {
-		err = v.deep(ctx, pending, t)
+		err = v.rebuildEntries(ctx, pending, t)
 	}
 	if errors.As(err, &damage) { // what follows cannot be judged
 		return v.report(backend.Finding{Subject: "journal", File: damage.File, Problem: damage.What})
@@ -82,7 +82,7 @@ func (v *verifier) run(ctx context.Context) error {
 func (v *verifier) log(ctx context.Context, pending collected, last uint64) error {
 	at := head{epoch: pending.epoch}
 	for more := true; more; {
-		var rows []row
+		var rows []logRow
 		var err error
 		rows, more, err = v.engine.log.longTail(ctx, at)
 		for i := 0; err == nil && i < len(rows); i++ {
@@ -103,7 +103,7 @@ func (v *verifier) log(ctx context.Context, pending collected, last uint64) erro
 	return nil
 }
 
-func checkRow(r *row, filter *live.Set) error {
+func checkRow(r *logRow, filter *live.Set) error {
 	commits, _, err := r.remaining(filter, nil)
 	for i := 0; err == nil && i < len(commits); i++ {
 		_, err = decode(&commits[i])
@@ -111,8 +111,8 @@ func checkRow(r *row, filter *live.Set) error {
 	return err
 }
 
-// deep compares the entries of a state with those that the log makes.
-func (v *verifier) deep(ctx context.Context, pending collected, t *table) error {
+// rebuildEntries makes the entries of a state from the log, in a temporary index, and compares them with those of the server.
+func (v *verifier) rebuildEntries(ctx context.Context, pending collected, t *stateReader) error {
 	dir, err := scratch.New()
 	if err != nil {
 		return err
@@ -123,13 +123,13 @@ func (v *verifier) deep(ctx context.Context, pending collected, t *table) error 
 		return err
 	}
 	defer db.Close() //nolint:errcheck // it is removed
-	into := &temporary{engine: v.engine, db: db, epoch: pending.epoch}
-	f := newFilling(v.engine.log, pending.epoch, pending.epoch, pending.live, into)
-	err = v.checkLatest(ctx, t, []byte{0}, func(t *table, from []byte) ([]byte, error) {
+	rebuilt := &temporary{engine: v.engine, db: db, epoch: pending.epoch}
+	f := newFilling(v.engine.log, pending.epoch, pending.epoch, pending.live, rebuilt)
+	err = v.checkLatest(ctx, t, []byte{0}, func(t *stateReader, from []byte) ([]byte, error) {
 		if err := v.fill(ctx, f, t.state); err != nil {
 			return from, err
 		}
-		if into.state.counts != t.state.counts {
+		if rebuilt.state.counts != t.state.counts {
 			if err := v.report(backend.Finding{Subject: "index", File: "lineage_head", Problem: "its counts differ from the log"}); err != nil {
 				return from, err
 			}
@@ -139,7 +139,7 @@ func (v *verifier) deep(ctx context.Context, pending collected, t *table) error 
 	if err != nil {
 		return err
 	}
-	return v.checkLatest(ctx, t, keys.Of(keys.TableBlock), func(t *table, from []byte) ([]byte, error) { return v.trees(ctx, t, from) })
+	return v.checkLatest(ctx, t, keys.Of(keys.TableBlock), func(t *stateReader, from []byte) ([]byte, error) { return v.trees(ctx, t, from) })
 }
 
 // fill makes the entries of a state from the log.
@@ -153,7 +153,7 @@ func (v *verifier) fill(ctx context.Context, f *filling, st state) error {
 
 // checkLatest calls check, which checks the entries of a state from a key on and returns how far it came. When the state
 // expires, the check continues in the latest one.
-func (v *verifier) checkLatest(ctx context.Context, t *table, from []byte, check func(t *table, from []byte) ([]byte, error)) error {
+func (v *verifier) checkLatest(ctx context.Context, t *stateReader, from []byte, check func(t *stateReader, from []byte) ([]byte, error)) error {
 	for {
 		next, err := check(t, from)
 		if !errors.Is(err, backend.ErrExpired) {
@@ -171,7 +171,7 @@ func (v *verifier) checkLatest(ctx context.Context, t *table, from []byte, check
 }
 
 // compare compares the entries of the server with those in a temporary index, from a key on. It returns how far it came.
-func (v *verifier) compare(t *table, db *index.DB, from []byte) ([]byte, error) {
+func (v *verifier) compare(t *stateReader, db *index.DB, from []byte) ([]byte, error) {
 	s := db.Snapshot()
 	defer s.Close()
 	changed := make(map[structure.ThreadID]bool)
@@ -249,15 +249,15 @@ func (v *verifier) reportDamage(upTo []byte) error {
 }
 
 // all yields all entries from a key on.
-func (t *table) all(from []byte) iter.Seq2[index.Entry, error] {
+func (t *stateReader) all(from []byte) iter.Seq2[index.Entry, error] {
 	stored := func(yield func(index.Entry, error) bool) {
 		for from := from; from != nil; {
-			some, next, err := t.page(from, nil, 4*fullPage)
+			entries, next, err := t.page(from, nil, 4*fullPage)
 			if err != nil {
 				yield(index.Entry{}, err)
 				return
 			}
-			for _, e := range some {
+			for _, e := range entries {
 				if !yield(e, nil) {
 					return
 				}
@@ -269,7 +269,7 @@ func (t *table) all(from []byte) iter.Seq2[index.Entry, error] {
 }
 
 // trees reads every chunked body from a block on and compares it with its id. It returns how far it came.
-func (v *verifier) trees(ctx context.Context, t *table, from []byte) ([]byte, error) {
+func (v *verifier) trees(ctx context.Context, t *stateReader, from []byte) ([]byte, error) {
 	view := t.view()
 	for e, err := range t.stored(from, keys.PrefixEnd(keys.Of(keys.TableBlock))) {
 		if err != nil {
@@ -299,8 +299,8 @@ func (v *verifier) trees(ctx context.Context, t *table, from []byte) ([]byte, er
 }
 
 // checkBody reads the body of the block with a key, if it is chunked.
-func checkBody(ctx context.Context, t *table, view *read.View, p keys.Location, key []byte) error {
-	record, err := (&reader{t: t}).object(p.Frame, key)
+func checkBody(ctx context.Context, t *stateReader, view *read.View, p keys.Location, key []byte) error {
+	record, err := (&commitReader{t: t}).object(p.Frame, key)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ type temporary struct {
 	state  state
 }
 
-func (s *temporary) begin(context.Context, uint64) (state, func(context.Context, need) (found, error), error) {
+func (s *temporary) begin(context.Context, uint64) (state, func(context.Context, need) (fetchResult, error), error) {
 	s.state.epoch = s.epoch
 	return s.state, s.fetch, nil
 }
@@ -32,14 +32,14 @@ func (s *temporary) end(_ context.Context, st state, entries []entryVersion) err
 func (s *temporary) abandon() {}
 
 // fetch reads entries of the index, and rows of the server.
-func (s *temporary) fetch(ctx context.Context, n need) (f found, err error) {
+func (s *temporary) fetch(ctx context.Context, n need) (f fetchResult, err error) {
 	at := s.db.Snapshot()
 	defer at.Close()
 	if f, err = (indexReader{at}).fetch(n); err != nil || len(n.rows) == 0 {
 		return f, err
 	}
 	rows := need{rows: n.rows}
-	var read found
+	var read fetchResult
 	err = s.engine.log.readRetried(ctx, func(b *pgx.Batch) { rows.queue(b, s.engine.log, s.epoch, unlimited, &read) })
 	f.rows = read.rows
 	return f, err
@@ -49,7 +49,7 @@ func (s *temporary) fetch(ctx context.Context, n need) (f found, err error) {
 type indexReader struct{ *index.Snapshot }
 
 // fetch reads the entries that are needed.
-func (r indexReader) fetch(n need) (f found, err error) {
+func (r indexReader) fetch(n need) (f fetchResult, err error) {
 	f.keys = make(map[string][]byte, len(n.Keys))
 	for _, k := range n.Keys {
 		v, ok, err := r.Get(k)

@@ -37,7 +37,7 @@ func (l *log) queueLockAt(b *pgx.Batch, h head, assumed [][]byte) {
 }
 
 // queueRow adds the statements that write a row and its entries.
-func (l *log) queueRow(b *pgx.Batch, epoch uint64, r *row) {
+func (l *log) queueRow(b *pgx.Batch, epoch uint64, r *logRow) {
 	if r.once {
 		b.Queue(`SELECT 1 / (coalesce((SELECT forgets FROM lineage_head WHERE store = $1 AND epoch = $2), 0) = $3)::int`, l.store, int64(epoch), int64(r.forgets))
 	}
@@ -55,11 +55,11 @@ func (l *log) queueOutput(b *pgx.Batch, epoch, number uint64, out output) {
 	}
 	entries := out.entries
 	for part := int32(1); len(entries) > 0; part++ {
-		some := entries[:min(len(entries), mostEntries)]
-		entries = entries[len(some):]
-		ks, values := make([][]byte, len(some)), make([][]byte, len(some))
+		batch := entries[:min(len(entries), mostEntries)]
+		entries = entries[len(batch):]
+		ks, values := make([][]byte, len(batch)), make([][]byte, len(batch))
 		var former [][]byte
-		for i, e := range some {
+		for i, e := range batch {
 			if ks[i], values[i] = stored(e.Entry); e.replaces {
 				former = append(former, ks[i])
 			}
@@ -84,7 +84,7 @@ ON CONFLICT (store, epoch) DO UPDATE SET first = excluded.first, n = excluded.n,
 
 // append writes a row after the head. After errBehind no attempt can write the row any more, not even
 // an earlier one: the log continues differently.
-func (l *log) append(ctx context.Context, h head, r *row, d backend.Durability) error {
+func (l *log) append(ctx context.Context, h head, r *logRow, d backend.Durability) error {
 	return l.transaction(ctx, d, func(b *pgx.Batch) {
 		l.queueLockAt(b, h, r.absent)
 		l.queueRow(b, h.epoch, r)
@@ -94,12 +94,12 @@ func (l *log) append(ctx context.Context, h head, r *row, d backend.Durability) 
 // write repeats append until the outcome is known: nil if the row is in the log, errBehind if it is
 // not and will not be. The key of the row lets it be written once only. It is ErrUncertain when
 // patience ends.
-func (l *log) write(ctx context.Context, h head, r *row, d backend.Durability) error {
+func (l *log) write(ctx context.Context, h head, r *logRow, d backend.Durability) error {
 	return l.resolve(ctx, h, r, d, l.append(ctx, h, r, d))
 }
 
 // resolve is write after an attempt. If that failed, it may still be running on the server: then the next one waits for it.
-func (l *log) resolve(ctx context.Context, h head, r *row, d backend.Durability, failed error) error {
+func (l *log) resolve(ctx context.Context, h head, r *logRow, d backend.Durability, failed error) error {
 	maybe := mayHaveWritten(failed)
 	if !maybe && !isTransient(failed) {
 		return explain(failed)
@@ -135,7 +135,7 @@ func unresolved(maybe bool, failed error) error {
 
 // confirm finds a row that may have been written, and makes it durable: the server may have restarted since, or a standby
 // may not have answered. It is errBehind if the row is not there.
-func (l *log) confirm(ctx context.Context, r *row) error {
+func (l *log) confirm(ctx context.Context, r *logRow) error {
 	err := l.flush(ctx, head{first: r.first, Cursor: r.last()})
 	if errors.Is(err, errDiverged) {
 		return errBehind
@@ -172,7 +172,7 @@ func (l *log) lock(ctx context.Context, k known, n need) (*writeTx, stateRead, e
 }
 
 // read reads in the transaction. No other transaction changes the state that it reads.
-func (t *writeTx) read(ctx context.Context, n need) (f found, err error) {
+func (t *writeTx) read(ctx context.Context, n need) (f fetchResult, err error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	var b pgx.Batch
@@ -181,7 +181,7 @@ func (t *writeTx) read(ctx context.Context, n need) (f found, err error) {
 }
 
 // append writes a row and ends the transaction. After an error the row may have been written.
-func (t *writeTx) append(ctx context.Context, r *row, d backend.Durability) error {
+func (t *writeTx) append(ctx context.Context, r *logRow, d backend.Durability) error {
 	var b pgx.Batch
 	queueDurability(&b, d)
 	t.log.queueRow(&b, t.epoch, r)
@@ -189,7 +189,7 @@ func (t *writeTx) append(ctx context.Context, r *row, d backend.Durability) erro
 }
 
 // write is append until the outcome is known. See log.write. h is the head before the row.
-func (t *writeTx) write(ctx context.Context, h head, r *row, d backend.Durability) error {
+func (t *writeTx) write(ctx context.Context, h head, r *logRow, d backend.Durability) error {
 	limited, cancel := context.WithTimeout(ctx, writeTime)
 	err := t.append(limited, r, d)
 	cancel()

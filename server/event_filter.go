@@ -75,9 +75,9 @@ func (f *eventFilter) readAhead(ctx context.Context, after lineage.Cursor, to ui
 			case !ok:
 			case d.Subject == structure.KindThread:
 				f.ahead++
-				if again, err := f.caller.scope.HasThread(ctx, f.state, d.Thread); err != nil {
+				if exists, err := f.caller.scope.HasThread(ctx, f.state, d.Thread); err != nil {
 					return err
-				} else if again {
+				} else if exists {
 					f.aheadThreads[d.Thread]++
 				}
 			case d.Subject == structure.KindContext:

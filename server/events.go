@@ -136,14 +136,14 @@ func parseEventID(text string) (at lineage.Cursor, err error) {
 
 // outlet is a stream of events.
 type outlet struct {
-	s      *Server
-	w      http.ResponseWriter
-	c      *http.ResponseController
-	after  lineage.Cursor // the last position sent
-	told   lineage.Cursor // the last position that the reader knows
-	next   time.Time      // when the next heartbeat is due
-	filter *eventFilter
-	buffer bytes.Buffer
+	s         *Server
+	w         http.ResponseWriter
+	c         *http.ResponseController
+	after     lineage.Cursor // the last position sent
+	announced lineage.Cursor // the last position that the reader knows
+	next      time.Time      // when the next heartbeat is due
+	filter    *eventFilter
+	buffer    bytes.Buffer
 }
 
 // changes sends the commits after the position, up to the last one.
@@ -199,7 +199,7 @@ func (o *outlet) change(ctx context.Context, change *lineage.Change) error {
 	}
 	o.buffer.WriteString("]\n\n")
 	o.s.metrics.add(&o.s.metrics.events)
-	o.told = change.Commit
+	o.announced = change.Commit
 	return o.send(o.buffer.String())
 }
 
@@ -232,8 +232,8 @@ func (o *outlet) beat() error {
 		return errEnded
 	}
 	beat := ":\n\n"
-	if o.told != o.after {
-		beat, o.told = "id: "+eventID(o.after)+"\n\n", o.after
+	if o.announced != o.after {
+		beat, o.announced = "id: "+eventID(o.after)+"\n\n", o.after
 	}
 	return o.send(beat)
 }

@@ -24,7 +24,7 @@ type requestCounts struct {
 	seconds float64
 }
 
-func (m *metrics) request(route string, status int, took time.Duration) {
+func (m *metrics) request(route string, status int, elapsed time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.requests == nil {
@@ -37,7 +37,7 @@ func (m *metrics) request(route string, status int, took time.Duration) {
 		m.requests[l] = c
 	}
 	c.n++
-	c.seconds += took.Seconds()
+	c.seconds += elapsed.Seconds()
 }
 
 func (m *metrics) refused(why string) {

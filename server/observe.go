@@ -59,11 +59,11 @@ func (s *Server) observed(next http.Handler) http.Handler {
 					s.refuse(started, r, http.StatusInternalServerError, "failed", "the log of the server says why")
 				}
 			}
-			took := time.Since(began)
-			s.metrics.request(started.pattern, started.status, took)
+			elapsed := time.Since(began)
+			s.metrics.request(started.pattern, started.status, elapsed)
 			if s.o.Logger.Enabled(r.Context(), slog.LevelInfo) {
 				s.o.Logger.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("method", r.Method), slog.String("path", r.URL.Path),
-					slog.String("route", started.pattern), slog.Int("status", started.status), slog.Int64("bytes", started.bytes), slog.Duration("took", took), slog.String("caller", started.name()))
+					slog.String("route", started.pattern), slog.Int("status", started.status), slog.Int64("bytes", started.bytes), slog.Duration("took", elapsed), slog.String("caller", started.name()))
 			}
 			if failed != nil && answered {
 				panic(http.ErrAbortHandler) // the answer is cut off, and the caller must notice that

@@ -39,9 +39,9 @@ func (s *browserSessions) begin(code string, now time.Time) (secret string, ok b
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := sha256.Sum256([]byte(code))
-	ends, ok := s.codes[h]
+	end, ok := s.codes[h]
 	delete(s.codes, h)
-	if !ok || !now.Before(ends) {
+	if !ok || !now.Before(end) {
 		return "", false
 	}
 	return put(&s.open, maxSessions, now, sessionLife), true
@@ -51,8 +51,8 @@ func (s *browserSessions) begin(code string, now time.Time) (secret string, ok b
 func (s *browserSessions) valid(secret string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ends, ok := s.open[sha256.Sum256([]byte(secret))]
-	return ok && now.Before(ends)
+	end, ok := s.open[sha256.Sum256([]byte(secret))]
+	return ok && now.Before(end)
 }
 
 // end ends a session.
@@ -68,15 +68,15 @@ func put(all *map[[sha256.Size]byte]time.Time, most int, now time.Time, life tim
 	if *all == nil {
 		*all = make(map[[sha256.Size]byte]time.Time)
 	}
-	for h, ends := range *all {
-		if !now.Before(ends) {
+	for h, end := range *all {
+		if !now.Before(end) {
 			delete(*all, h)
 		}
 	}
 	for len(*all) >= most {
 		var first [sha256.Size]byte
-		for h, ends := range *all {
-			if was, ok := (*all)[first]; !ok || ends.Before(was) {
+		for h, end := range *all {
+			if was, ok := (*all)[first]; !ok || end.Before(was) {
 				first = h
 			}
 		}

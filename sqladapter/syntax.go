@@ -35,9 +35,19 @@ import (
 //	              update time and id, of which two parameters are given. o is > or, for a list
 //	              that begins with the newest, <. With {after:user o} a parameter before them is
 //	              the user of the chats
+//	{until:o}     a condition: the update time of a row of chats is not after the end of a list, a
+//	              parameter. o is <= or, for a list that begins with the newest, >=. See
+//	              [Statement.OfAllTimes] for {until:all o}
 //	{metadata}    n conditions: AND the metadata of a row of chats passes a filter; see
 //	              [MetadataSyntax]
 type Statement string
+
+// OfAllTimes returns a statement with {until:o} for a list that has no limit of time, where a planner chooses between indexes.
+// With + 0, the index of times has no condition, so it is not preferred to that of the user's times. That "id" is not less than
+// ” makes a planner without statistics expect few rows from the latter, so that it does not sort.
+func (s Statement) OfAllTimes() Statement {
+	return Statement(strings.Replace(string(s), "{until:", "{until:all ", 1))
+}
 
 // Syntax is the syntax of a dialect for Statements.
 type Syntax struct {
@@ -242,6 +252,12 @@ func (x *Syntax) mark(word string, n int, before string, parameter func() string
 	case "after":
 		operator, ofUser := strings.CutPrefix(argument, "user ")
 		return x.after(operator, ofUser, parameter), nil
+	case "until":
+		updated := x.Identifier("updatedAt")
+		if operator, all := strings.CutPrefix(argument, "all "); all {
+			return x.Identifier("id") + " >= '' AND " + updated + " + 0 " + operator + " " + parameter(), nil
+		}
+		return updated + " " + argument + " " + parameter(), nil
 	case "metadata":
 		var b strings.Builder
 		for range n {
@@ -258,20 +274,20 @@ func (x *Syntax) after(operator string, ofUser bool, parameter func() string) st
 	if key == nil {
 		key = func(parameter string) string { return parameter }
 	}
-	given, columns, position := "", []string{x.Identifier("updatedAt"), x.Identifier("id")}, []string(nil)
+	userCondition, columns, position := "", []string{x.Identifier("updatedAt"), x.Identifier("id")}, []string(nil)
 	if ofUser {
 		user, userValue := x.Identifier("userId"), key(parameter())
-		given = user + " = " + userValue + " AND "
+		userCondition = user + " = " + userValue + " AND "
 		if x.RowValues == AllColumns {
 			columns, position = append([]string{user}, columns...), append(position, userValue)
 		}
 	}
 	updated, id := parameter(), key(parameter())
 	if x.RowValues == NoRowValues {
-		return given + columns[0] + " " + operator + "= " + updated + " AND (" + columns[0] + " " + operator + " " + updated + " OR " + columns[1] + " " + operator + " " + id + ")"
+		return userCondition + columns[0] + " " + operator + "= " + updated + " AND (" + columns[0] + " " + operator + " " + updated + " OR " + columns[1] + " " + operator + " " + id + ")"
 	}
 	position = append(position, updated, id)
-	return given + "(" + strings.Join(columns, ", ") + ") " + operator + " (" + strings.Join(position, ", ") + ")"
+	return userCondition + "(" + strings.Join(columns, ", ") + ") " + operator + " (" + strings.Join(position, ", ") + ")"
 }
 
 // rows returns n rows of parameters. The argument is the number of columns, and may continue with "t" and the number of the column

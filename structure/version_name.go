@@ -52,11 +52,11 @@ func VersionName(current string, names func(prefix string, limit int) ([]string,
 	}
 	name := func(n uint64) string { return fmt.Sprintf("%s-v%d", stem, n) }
 	n, err := FreeNumber(uint64(min(count, MostVersionsCounted))+1, func(numbers []uint64) (int, error) {
-		some := make([]string, len(numbers))
+		part := make([]string, len(numbers))
 		for i, n := range numbers {
-			some[i] = name(n)
+			part[i] = name(n)
 		}
-		return free(some)
+		return free(part)
 	})
 	return name(n), err
 }

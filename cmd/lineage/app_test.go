@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
 )
@@ -362,4 +363,28 @@ func TestFlagGroups(t *testing.T) {
 		require.Equal(t, app.ExitUsage, got.code)
 		require.True(t, strings.HasPrefix(got.err, want), "%s: %s", args, got.err)
 	}
+}
+
+// A search that may not wait for the whole index answers from what it has, and says what it lacks.
+func TestSearchIndexFor(t *testing.T) {
+	defer func(was int) { searched.WindowLimit = was }(searched.WindowLimit)
+	searched.WindowLimit = 1
+	dir := newStore(t)
+	require.Equal(t, 0, runLine(t.Context(), "append", "hello again", "--store", dir).code)
+	lacks := 0
+	for {
+		got := runLine(t.Context(), "search", "again", "--index-for", "1ns", "--store", dir)
+		if got.code == 0 {
+			require.Empty(t, got.err)
+			break
+		}
+		require.Equal(t, app.ExitNoHit, got.code)
+		require.Contains(t, got.err, "cannot be found yet: search again to index more, or all with --index-for 0")
+		require.Less(t, lacks, 10)
+		lacks++
+	}
+	require.Positive(t, lacks)
+	require.Equal(t, 0, runLine(t.Context(), "append", "once again", "--store", dir).code)
+	require.Equal(t, 2, strings.Count(runLine(t.Context(), "search", "again", "--store", dir, "--json").out, "\n"))
+	require.Equal(t, app.ExitUsage, runLine(t.Context(), "search", "again", "--index-for", "-1s", "--store", dir).code)
 }

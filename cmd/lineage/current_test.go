@@ -133,7 +133,7 @@ func TestTheLatestChatIsFoundWithoutTheOthers(t *testing.T) {
 		made, err := store.CreateThread(t.Context(), lineage.ThreadOptions{})
 		require.NoError(t, err)
 		counting := backendtest.NewCounting(write.Of(store).Engine())
-		s := &app.Session{App: app.New(nil, &bytes.Buffer{}, &bytes.Buffer{}, func(string) string { return "" }), Store: lineage.New(counting)}
+		s := &app.OpenStore{App: app.New(nil, &bytes.Buffer{}, &bytes.Buffer{}, func(string) string { return "" }), Store: lineage.New(counting)}
 		return map[string]int64{"the latest thread": counting.Cost(func() {
 			latest, err := s.LatestThread(t.Context())
 			require.NoError(t, err)

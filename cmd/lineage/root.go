@@ -137,7 +137,7 @@ func addFlags(a *app.App, root *cobra.Command) {
 		a.JSON = a.JSON || slices.Contains(a.Args, "--json")
 		return app.FlagFailure(err)
 	})
-	if err := root.RegisterFlagCompletionFunc("thread", a.Completion((*app.Session).ThreadNames)); err != nil {
+	if err := root.RegisterFlagCompletionFunc("thread", a.Completion((*app.OpenStore).ThreadNames)); err != nil {
 		panic(err) // the flag is bound above
 	}
 }

@@ -143,3 +143,20 @@ func TestRootLeavesNothingOfItsOwn(t *testing.T) {
 	})
 	require.Greater(t, found, 5)
 }
+
+// A store in the home directory that this user may not read is not reported as missing.
+func TestUnreadableStoreAtHome(t *testing.T) {
+	program, _ := forSomeone(t)
+	own := filepath.Join(filepath.Dir(program), app.StoreDir)
+	require.NoError(t, os.MkdirAll(filepath.Join(own, "journal"), 0o700))
+	require.NoError(t, os.Chmod(own, 0))
+	defer os.Chmod(own, 0o700)
+	for _, args := range [][]string{{"thread", "list"}, {"follow", "--once"}, {"init"}} {
+		c := asSomeone(t, program, args...)
+		c.Dir = filepath.Dir(program)
+		out, err := c.CombinedOutput()
+		require.Error(t, err, args)
+		require.Contains(t, string(out), "permission denied", args)
+		require.NotContains(t, string(out), "not found", args)
+	}
+}

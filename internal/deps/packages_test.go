@@ -86,7 +86,8 @@ var importRules = []importRule{
 	{path: "internal/memtable"},
 	{path: "internal/sealed", ours: []string{"internal/lru", "internal/varint", "internal/zframe"}, libs: []string{compress}},
 	{path: "internal/index", ours: join(belowEngines, "internal/vfs", "internal/memtable", "internal/sealed"), libs: []string{bolt}},
-	{path: "internal/write", ours: join(belowEngines, "internal/form")},
+	{path: "internal/requests", ours: belowEngines},
+	{path: "internal/write", ours: join(belowEngines, "internal/form", "internal/requests")},
 	{path: "internal/place", ours: join(belowEngines, "internal/form", "internal/rawjson", "internal/write")},
 	{path: "internal/judge", ours: belowEngines},
 	{path: "internal/judge/judgetest", ours: join(belowEngines, "internal/judge")},
@@ -101,7 +102,7 @@ var importRules = []importRule{
 	{path: "internal/remote", ours: join(belowEngines, "internal/judge", "internal/varint"), libs: []string{sys}},
 	{path: "internal/resume", ours: belowEngines},
 	{path: "internal/localsocket", libs: []string{sys}},
-	{path: "internal/sharing", ours: join(belowEngines, "internal/localsocket", "internal/vfs", "internal/embedded", "internal/remote", "internal/resume"), libs: []string{sys}},
+	{path: "internal/sharing", ours: join(belowEngines, "internal/requests", "internal/localsocket", "internal/vfs", "internal/embedded", "internal/remote", "internal/resume"), libs: []string{sys}},
 	{path: "lineage", ours: join(belowEngines, "internal/fit", "internal/vector", "lineage/message", "lineage/transcript", "internal/rawjson", "internal/form", "internal/write", "internal/vfs", "internal/embedded", "internal/remote", "internal/sharing")},
 	{path: "lineage/lineagetest", ours: belowStore},
 	{path: "lineage/derived", ours: belowStore},
@@ -111,8 +112,8 @@ var importRules = []importRule{
 	{path: "lineage/chat/chattest", ours: join(belowStore, "internal/campaign", "lineage/chat"), libs: []string{testify, rapid}},
 	{path: "internal/derivedfile", ours: join(belowStore, "internal/sqlitefile", "internal/vfs", "lineage/derived"), libs: []string{sqlite}},
 	{path: "internal/searched", ours: join(belowStore, "internal/query", "lineage/derived")},
-	{path: "lineage/search", ours: join(belowStore, "internal/query", "internal/searched", "internal/sqlitefile", "internal/varint", "internal/vector", "internal/vfs", "lineage/chat", "lineage/derived", "internal/derivedfile"), libs: []string{sqlite}},
-	{path: "lineage/search/searchtest", ours: join(belowStore, "lineage/search"), libs: []string{testify, rapid}},
+	{path: "lineage/search", ours: join(belowStore, "lineage/transcript", "internal/query", "internal/searched", "internal/sqlitefile", "internal/varint", "internal/vector", "internal/vfs", "lineage/chat", "lineage/derived", "internal/derivedfile"), libs: []string{sqlite}},
+	{path: "lineage/search/searchtest", ours: join(belowStore, "internal/searched", "lineage/search"), libs: []string{testify, rapid}},
 	{path: "lineage/usage/prices", ours: []string{"lineage/message"}},
 	{path: "lineage/message/messagetest", ours: []string{"internal/rawjson", "lineage/message"}, libs: []string{rapid}},
 	{path: "lineage/engine", ours: join(belowStore, "lineage/message", "lineage/chat"), libs: []string{uuid}},
@@ -130,7 +131,7 @@ var importRules = []importRule{
 	{path: "lineage/conversation", ours: join(belowStore, "internal/amount", "lineage/lock")},
 	{path: "lineage/bundle", ours: join(belowStore, "internal/scratch", "internal/varint", "internal/zframe"), libs: []string{compress}},
 	{path: "lineage/graph", ours: join(belowStore, "lineage/derived")},
-	{path: "lineage/records", ours: join(belowStore, "lineage/graph", "internal/plain", "internal/embedded/salvage", "internal/embedded", "lineage/bundle")},
+	{path: "lineage/records", ours: join(belowStore, "lineage/graph", "internal/amount", "internal/plain", "internal/embedded/salvage", "internal/embedded", "lineage/bundle")},
 	{path: "lineage/usage", ours: join(belowStore, "lineage/derived", "internal/derivedfile", "internal/varint", "lineage/archive", "lineage/usage/prices", "lineage/records")},
 	{path: "internal/pgcluster", libs: []string{postgres}},
 	{path: "internal/pgtest", ours: []string{"internal/pgcluster"}, libs: []string{postgres}},
@@ -139,7 +140,7 @@ var importRules = []importRule{
 	{path: "sqladapter/internal/tables", ours: []string{"sqladapter"}},
 	{path: "sqladapter/internal/chatrows", ours: join(belowStore, "internal/query", "lineage/chat", "sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables")},
 	{path: "sqladapter/internal/projected", ours: join(belowStore, "lineage/chat", "lineage/derived", "sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows")},
-	{path: "sqladapter/sqlchat", ours: join(belowStore, "internal/query", "lineage/chat", "sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows", "sqladapter/internal/projected")},
+	{path: "sqladapter/sqlchat", ours: join(belowStore, "internal/query", "lineage/chat", "lineage/transcript", "sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows", "sqladapter/internal/projected")},
 	{path: "sqladapter/project", ours: join(belowStore, "lineage/chat", "lineage/derived", "sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows", "sqladapter/internal/projected")},
 	{path: "sqladapter/importing", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows", "sqladapter/internal/projected")},
 	{path: "sqladapter/sqltest", ours: join(belowStore, "internal/campaign", "lineage/chat", "lineage/chat/chattest", "lineage/engine", "lineage/message", "sqladapter", "sqladapter/sqlchat"), libs: []string{testify, uuid, rapid}},
@@ -147,7 +148,7 @@ var importRules = []importRule{
 	{path: "sqladapter/internal/statements", ours: join(belowStore, "sqladapter", "sqladapter/internal/tables")},
 	{path: "sqladapter/projecttest", ours: join(belowStore, "internal/campaign", "lineage/derived/derivedtest", "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/engine", "sqladapter", "sqladapter/sqlchat", "sqladapter/project", "sqladapter/importing"), libs: []string{testify, rapid}},
 	{path: "sqladapter/sqlite", ours: join(belowStore, "internal/sqlitefile", "lineage/chat", "sqladapter", "sqladapter/sqlchat"), libs: []string{sqlite}},
-	{path: "sqladapter/archives", ours: join(belowStore, "internal/zframe", "lineage/archive", "lineage/archive/agents"), libs: []string{sqlite, compress}},
+	{path: "sqladapter/archives", ours: join(belowStore, "internal/scratch", "internal/zframe", "lineage/archive", "lineage/archive/agents"), libs: []string{sqlite, compress}},
 	{path: "sqladapter/postgres", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat"), libs: []string{postgres}},
 	{path: "postgres/internal/searchindex", ours: join(belowStore, "internal/query", "internal/searched", "lineage/derived"), libs: []string{postgres}},
 	{path: "postgres", ours: join(belowStore, "internal/query", "internal/searched", "postgres/internal/searchindex", "internal/embedded", "internal/embedded/entries", "internal/embedded/keys", "internal/embedded/live", "internal/embedded/read", "internal/embedded/recent", "internal/index", "internal/journal", "internal/judge", "internal/lru", "internal/memtable", "internal/resume", "internal/zframe", "internal/scratch", "sqladapter", "sqladapter/postgres"), libs: []string{postgres, compress}},
@@ -172,7 +173,7 @@ var importRules = []importRule{
 
 // Test files may also import these, and every package below the one they test.
 var (
-	testPackages = []string{"internal/campaign", "internal/browser", "internal/erasure", "internal/refs", "lineage/records", "lineage/search", "lineage/search/searchtest", "lineage/summarize", "lineage/usage", "server/access", "lineage/lineagetest", "lineage/archive", "lineage/archive/formats", "lineage/archive/importer", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
+	testPackages = []string{"internal/campaign", "internal/pack/lookup", "internal/browser", "internal/erasure", "internal/refs", "lineage/records", "lineage/search", "lineage/search/searchtest", "lineage/summarize", "lineage/usage", "server/access", "lineage/lineagetest", "lineage/archive", "lineage/archive/formats", "lineage/archive/importer", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
 	testLibs     = []string{testify, compress, rapid, goleak, chromedp, cdproto, jsonschema}
 )
 

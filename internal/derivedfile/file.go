@@ -16,6 +16,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/derived"
 )
 
 // File is an open file. It is safe for concurrent use.
@@ -164,9 +165,16 @@ func (x *File) current(ctx context.Context) error {
 
 func (x *File) errClosed() error { return fmt.Errorf("%s: %w", x.config.Label, lineage.ErrClosed) }
 
-// Update brings the data up to date. apply applies a window: see derived.Target.
+// Update brings the data up to date. It also ends with derived.ErrUnfinished if another goroutine updates the data for longer
+// than u.Until.
 func (x *File) Update(ctx context.Context, u Updating) error {
-	if err := x.Enter(ctx, x.updating); err != nil {
+	waiting := ctx
+	if !u.Until.IsZero() {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithDeadlineCause(ctx, u.Until, derived.ErrUnfinished)
+		defer cancel()
+	}
+	if err := x.Enter(waiting, x.updating); err != nil {
 		return err
 	}
 	defer func() { <-x.updating }()
@@ -180,6 +188,11 @@ func (x *File) Update(ctx context.Context, u Updating) error {
 
 // Enter waits until no other goroutine is inside.
 func (x *File) Enter(ctx context.Context, in chan struct{}) error {
+	select {
+	case in <- struct{}{}:
+		return nil
+	default:
+	}
 	select {
 	case in <- struct{}{}:
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"time"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/derived"
@@ -14,14 +15,15 @@ import (
 type Updating struct {
 	// Apply applies a window with its commits.
 	Apply func(ctx context.Context, w *derived.Window[*sql.Tx]) error
-	// Limit and Progress are those of derived.Follower.
+	// Limit, Progress and Until are those of derived.Follower.
 	Limit    int
 	Progress func(done, total uint64)
+	Until    time.Time
 }
 
 // follow brings the data of a file to the current state of the store.
 func follow(ctx context.Context, store *lineage.Store, db *sql.DB, u Updating) error {
-	f := derived.Follower[*sql.Tx]{Store: store, Target: &target{db, u.Apply}, Commits: true, Limit: u.Limit, Progress: u.Progress}
+	f := derived.Follower[*sql.Tx]{Store: store, Target: &target{db, u.Apply}, Commits: true, Limit: u.Limit, Progress: u.Progress, Until: u.Until}
 	_, err := f.Run(ctx)
 	return err
 }

@@ -166,7 +166,7 @@ func (n *prefetching) judge(c *structure.Commit, o backend.Options) {
 	defer e.write.Unlock()
 	fail := func(what string) { n.t.Errorf("%s is not prefetched for %v", what, c.Records) }
 	p := newPrefetchLog(fail)
-	state := entries.State{Source: &checkedSource{(*latestState)(e), p}, Cache: entries.NewCache()}
+	state := entries.State{Latest: &checkedSource{(*latestState)(e), p}, Cache: entries.NewCache()}
 	state.Begin(e.index.Number()+1, false)
 	var prepared judge.Preparation
 	if prepared.Begin(c) != nil {

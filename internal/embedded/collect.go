@@ -30,25 +30,30 @@ func (e *Engine) Collect(ctx context.Context, o backend.CollectOptions) (backend
 	if e.opt.ReadOnly && !o.DryRun {
 		return backend.CollectReport{}, fmt.Errorf("collect: %w", backend.ErrReadOnly)
 	}
-	c, err := e.collect(ctx, o)
+	c := e.newCollection(ctx, o)
+	err := e.collect(ctx, c)
 	return c.Report(), err
 }
 
-func (e *Engine) collect(ctx context.Context, o backend.CollectOptions) (*collect.Collection, error) {
-	e.collecting.One.Lock()
-	defer e.collecting.One.Unlock()
-	e.packing.Lock()
-	defer e.packing.Unlock()
-	c := e.newCollection(ctx, o)
-	if err := c.Run(); err != nil {
-		return c, fmt.Errorf("collect: %w", err)
+func (e *Engine) collect(ctx context.Context, c *collect.Collection) error {
+	err := e.collecting.One.Take(ctx)
+	if err == nil {
+		defer e.collecting.One.Free()
+		err = e.packing.Take(ctx)
 	}
-	return c, nil
+	if err == nil {
+		defer e.packing.Free()
+		err = c.Run()
+	}
+	if err != nil {
+		return fmt.Errorf("collect: %w", err)
+	}
+	return nil
 }
 
 func (e *Engine) newCollection(ctx context.Context, o backend.CollectOptions) *collect.Collection {
 	return collect.New(ctx, collect.Store{
-		Engine: (*collected)(e), State: &e.collecting, Journal: e.journal, Index: e.index, Pending: e.dir.pending(), Logger: e.opt.Logger,
+		Engine: (*collected)(e), Control: &e.collecting, Journal: e.journal, Index: e.index, Pending: e.dir.pending(), Logger: e.opt.Logger,
 		Write: &e.write, Counts: &e.counts, Cache: e.cache,
 	}, o)
 }

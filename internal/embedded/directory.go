@@ -40,8 +40,9 @@ const (
 
 // directory is the directory of a store. It knows the names in it, but not what journal and index contain.
 type directory struct {
-	path     string // empty in memory
-	fs       vfs.FS // has the journal
+	path     string       // empty in memory
+	fs       vfs.FS       // has the journal
+	held     func() error // its error says that the directory that was locked is no longer at the path
 	inMemory bool
 	readOnly bool
 }
@@ -109,6 +110,9 @@ func (d directory) create() error {
 // need: bytes that recovery set aside, a search index, and the index from before a repair.
 // It returns their paths in the store's directory.
 func (d directory) removeFollowers() (removed []string, err error) {
+	if err := d.held(); err != nil {
+		return nil, err
+	}
 	names, err := d.fs.List(d.journal())
 	if err != nil {
 		return nil, err
@@ -144,6 +148,9 @@ func (d directory) scratch() (dir string, remove func(), err error) {
 			return "", nil, err
 		}
 		return temporary.Path, func() { _ = temporary.Remove() }, nil // the next process that needs one tries again
+	}
+	if err := d.held(); err != nil {
+		return "", nil, err
 	}
 	dir, err = os.MkdirTemp(d.path, scratchPattern)
 	return dir, func() { _ = os.RemoveAll(dir) }, err // opening the store tries again

@@ -25,7 +25,7 @@ func (e *Engine) known(key []byte) ([]byte, bool, error) {
 }
 
 var (
-	_ entries.Source = (*latestState)(nil)
+	_ entries.Latest = (*latestState)(nil)
 	_ judge.Stored   = (*stock)(nil)
 )
 
@@ -74,10 +74,10 @@ func (s *latestState) OwnUsages(state read.Getter, id content.ID, number uint64)
 	return latest.view.OwnUsages(state, id, hidden)
 }
 
-// NewContext implements entries.Source.
+// NewContext implements entries.Latest.
 func (s *latestState) NewContext(id structure.ContextID) bool { return s.absent.context(id) }
 
-// NewRun implements entries.Source.
+// NewRun implements entries.Latest.
 func (s *latestState) NewRun(id structure.RunID) bool { return s.absent.run(id) }
 
 // stock implements judge.Stored with the content that new commits may refer to. It is safe for
@@ -108,7 +108,7 @@ func (s *stock) HasChunk(k content.Key) (bool, error) {
 	return ok, err
 }
 
-// NewLookup implements entries.Source.
+// NewLookup implements entries.Latest.
 func (s *latestState) NewLookup(l judge.Lookup) bool {
 	return s.absent.lookups.isNew(l, func(home structure.Home) bool {
 		if s.collecting.Barrier.Load() != nil {

@@ -55,6 +55,12 @@ func lockDir(dir string, shared bool) (*dirLock, error) {
 		}
 		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
 	}
+	if err := l.current(); err != nil { // the file was replaced after it was opened
+		if err := l.release(); err != nil {
+			return nil, err
+		}
+		return lockDir(dir, shared)
+	}
 	if shared {
 		return l, nil
 	}
@@ -150,6 +156,22 @@ func lockedBy(dir string, f *os.File) error {
 		held.PID, held.Command = pid, shortCommand(line)
 	}
 	return held
+}
+
+// current returns an error unless the locked file is still the one at its path. The directory may have been moved, and
+// another store may have taken its place.
+func (l *dirLock) current() error {
+	if l == nil || l.file == nil { // in memory, or a reader without a lock file
+		return nil
+	}
+	locked, err := l.file.Stat()
+	if err != nil {
+		return err
+	}
+	if there, err := os.Lstat(l.file.Name()); err != nil || !os.SameFile(locked, there) {
+		return fmt.Errorf("%s was moved, removed or replaced while the store was open", l.file.Name())
+	}
+	return nil
 }
 
 // release releases the lock. A writer truncates the file first. Otherwise a process that is refused because of

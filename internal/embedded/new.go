@@ -3,23 +3,25 @@ package embedded
 import (
 	"context"
 
+	"github.com/lineage-store/lineage/internal/embedded/collect"
 	"github.com/lineage-store/lineage/internal/embedded/entries"
 	"github.com/lineage-store/lineage/internal/index"
 )
 
 // newEngine returns an engine without open files.
 func newEngine(dir string, o Options) *Engine {
-	e := &Engine{
-		store: store{
-			dir:   directory{path: dir, fs: o.FS, inMemory: o.InMemory, readOnly: o.ReadOnly},
-			opt:   o,
-			cache: entries.NewCache(),
-		},
-		sessions:    newSessions(),
-		unmergeable: map[string]bool{},
+	e := &Engine{sessions: newSessions(), packing: collect.NewLock(), unmergeable: map[string]bool{}}
+	held := func() error { return e.lock.current() }
+	o.FS = lockedFS{o.FS, held}
+	e.store = store{
+		dir:   directory{path: dir, fs: o.FS, held: held, inMemory: o.InMemory, readOnly: o.ReadOnly},
+		opt:   o,
+		cache: entries.NewCache(),
+
+		collecting: collect.Control{One: collect.NewLock()},
 	}
 	e.reads = reads{store: &e.store, holds: &e.holds}
-	e.state.Source, e.state.Cache = (*latestState)(e), e.cache
+	e.state.Latest, e.state.Cache = (*latestState)(e), e.cache
 	e.setPacks(0, 0, nil)
 	e.queue.write, e.queue.sync = e.commitAll, func(last uint64) error { return e.journal.Sync(last) }
 	e.schedule.opt, e.schedule.pack, e.schedule.begin, e.schedule.end = &e.opt, e.packSealed, e.begin, e.end

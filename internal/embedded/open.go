@@ -17,15 +17,15 @@ import (
 
 // Open opens the store in dir, and creates it if there is none.
 func Open(ctx context.Context, dir string, o Options) (*Engine, error) {
-	where := dir
+	place := dir
 	if o.InMemory {
-		dir, where = "", "in memory"
+		dir, place = "", "in memory"
 	}
 	e := newEngine(dir, o.withDefaults())
 	e.submissions.New = func() any { return new(submission) }
 	if err := e.open(ctx); err != nil {
 		e.release()
-		return nil, fmt.Errorf("open store %s: %w", where, err)
+		return nil, fmt.Errorf("open store %s: %w", place, err)
 	}
 	return e, nil
 }
@@ -123,6 +123,7 @@ func (e *Engine) openIndex(without bool) (err error) {
 		ReadOnly:     e.opt.ReadOnly,
 		InMemory:     e.opt.InMemory,
 		Logger:       e.opt.Logger,
+		Held:         e.dir.held,
 		Yield:        e.queue.giveWay(),
 		Early:        keys.Early,
 		Shape:        keys.Shape{},

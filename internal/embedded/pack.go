@@ -17,8 +17,10 @@ func (e *Engine) Pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 		return backend.PackReport{}, err
 	}
 	defer e.end()
-	e.packing.Lock()
-	defer e.packing.Unlock()
+	if err := e.packing.Take(ctx); err != nil {
+		return backend.PackReport{}, fmt.Errorf("pack: %w", err)
+	}
+	defer e.packing.Free()
 	return e.pack(ctx, o)
 }
 
@@ -28,8 +30,10 @@ func (e *Engine) packSealed(ctx context.Context) error {
 		return nil
 	}
 	defer e.end()
-	e.packing.Lock()
-	defer e.packing.Unlock()
+	if e.packing.Take(ctx) != nil {
+		return nil
+	}
+	defer e.packing.Free()
 	if !e.schedule.enough() {
 		return nil
 	}

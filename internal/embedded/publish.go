@@ -36,14 +36,14 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame, offsets []int) {
 	}
 	e.counts = e.counts.Plus(&b.Counts)
 	id, since := e.identify(b, f)
-	var many bool
+	var throttle bool
 	e.cache.Apply(b, func() {
-		many = e.index.ApplyWith(index.State{
+		throttle = e.index.ApplyWith(index.State{
 			Store: e.journal.StoreID(), Number: f.Number, ID: id, Since: since, Segment: f.Position.Segment, Offset: f.End,
 			Counts: e.counts.Values(),
 		}, b.Batch, b.Later())
 	})
-	if many {
+	if throttle {
 		e.index.Settle()
 	}
 	e.arrivals.announce()

@@ -14,8 +14,10 @@ var _ backend.Receiver = (*Engine)(nil)
 
 // Receive implements backend.Receiver. Collections wait until it returns.
 func (e *Engine) Receive(ctx context.Context, commits iter.Seq2[*structure.Commit, error]) error {
-	e.collecting.One.Lock()
-	defer e.collecting.One.Unlock()
+	if err := e.collecting.One.Take(ctx); err != nil {
+		return err
+	}
+	defer e.collecting.One.Free()
 	var encoder structure.Encoder
 	for c, err := range commits {
 		if err != nil {

@@ -56,7 +56,7 @@ func restore(ctx context.Context, from, dir string, o RestoreOptions) (report ba
 	report.Files = len(facts)
 	c := copying{ctx: ctx, from: vfs.OS(), progress: o.Progress, total: restorePasses * report.Bytes}
 	wanted := append([]manifestFact(nil), facts...)
-	return report, vfs.NewDir(dir, backend.ErrExists, func(partial string) error {
+	err = vfs.NewDir(dir, backend.ErrExists, func(partial string) error {
 		if err := c.files(partial, names, facts); err != nil {
 			return err
 		}
@@ -72,6 +72,7 @@ func restore(ctx context.Context, from, dir string, o RestoreOptions) (report ba
 		}
 		return err
 	})
+	return report, err
 }
 
 // prove opens a copy, which builds its index, and verifies it. A copy of a backup must belong to the store in the

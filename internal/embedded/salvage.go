@@ -13,13 +13,13 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// Loss is a part of a store's files that cannot be read.
-type Loss = journal.Loss
+// LostPart is a part of a store's files that cannot be read.
+type LostPart = journal.LostPart
 
 // SalvageOptions configure a salvage.
 type SalvageOptions struct {
 	// Lost, if not nil, is called with each unreadable part of the journal.
-	Lost func(Loss)
+	Lost func(LostPart)
 	// Progress, if not nil, is called with the bytes of the journal that were processed.
 	Progress func(done, total int64)
 }
@@ -80,14 +80,14 @@ func salvageInto(ctx context.Context, from, dir string, o SalvageOptions) (repor
 // addReadable adds everything that can be read in a journal, of so many bytes, to a new store.
 func addReadable(ctx context.Context, from string, to *Engine, total int64, o SalvageOptions, report *SalvageReport) error {
 	m := salvage.New(ctx, to, report)
-	lost := func(l Loss) {
+	lost := func(l LostPart) {
 		if report.Losses++; o.Lost != nil {
 			o.Lost(l)
 		}
 	}
 	pending, owner, err := live.ReadFile(vfs.OS(), filepath.Join(from, journalDir, pendingFile))
 	if damage := new(backend.CorruptError); errors.As(err, &damage) {
-		lost(Loss{File: damage.File, What: damage.What})
+		lost(LostPart{File: damage.File, What: damage.What})
 	} else if err != nil {
 		return err
 	}

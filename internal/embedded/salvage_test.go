@@ -61,18 +61,18 @@ func (w *wreck) findFrames(t *testing.T) {
 	last, err := journal.Salvage(vfs.OS(), filepath.Join(w.dir, journalDir), func(_ [16]byte, f journal.Frame) error {
 		w.frames = append(w.frames, f)
 		return nil
-	}, func(l journal.Loss) { t.Error(l) })
+	}, func(l journal.LostPart) { t.Error(l) })
 	require.NoError(t, err)
 	require.EqualValues(t, len(w.frames), last)
 }
 
 // salvage salvages the store and returns the result, which must be sound, and the
 // losses.
-func (w *wreck) salvage(t *testing.T) (*Engine, SalvageReport, []Loss) {
+func (w *wreck) salvage(t *testing.T) (*Engine, SalvageReport, []LostPart) {
 	t.Helper()
-	var losses []Loss
+	var losses []LostPart
 	to := filepath.Join(t.TempDir(), "salvaged")
-	report, err := Salvage(background, w.dir, to, SalvageOptions{Lost: func(l Loss) { losses = append(losses, l) }})
+	report, err := Salvage(background, w.dir, to, SalvageOptions{Lost: func(l LostPart) { losses = append(losses, l) }})
 	require.NoError(t, err)
 	require.Equal(t, report.Losses, uint64(len(losses)))
 	e, err := Open(background, to, Options{MustExist: true})
@@ -211,7 +211,7 @@ func TestSalvageOfRandomDamage(t *testing.T) {
 		known, err := journal.Salvage(vfs.OS(), filepath.Join(w.dir, journalDir), func(_ [16]byte, f journal.Frame) error {
 			there[f.Number] = true
 			return nil
-		}, func(journal.Loss) {})
+		}, func(journal.LostPart) {})
 		require.NoError(t, err)
 		lost := map[uint64]bool{}
 		for n := range uint64(len(w.commits)) {

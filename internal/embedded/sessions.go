@@ -137,17 +137,17 @@ func (x *sessions) load(s *index.Snapshot, number uint64) error {
 			x.horizon = max(x.horizon, v.Next())
 			err = v.Err()
 		} else if len(entry.Key) == 17 {
-			one := &session{id: [16]byte(entry.Key[1:]), used: x.now()}
-			if one.Session, err = entries.DecodeSession(entry.Value); err == nil {
-				x.known[one.id], x.last[one.Last] = one, one
+			loaded := &session{id: [16]byte(entry.Key[1:]), used: x.now()}
+			if loaded.Session, err = entries.DecodeSession(entry.Value); err == nil {
+				x.known[loaded.id], x.last[loaded.Last] = loaded, loaded
 			}
 		}
 		if err != nil {
 			x.horizon, x.changed = number, true
 		}
 	}
-	for _, one := range slices.SortedFunc(maps.Values(x.known), func(a, b *session) int { return cmp.Compare(a.Last, b.Last) }) {
-		one.place = x.order.PushBack(one)
+	for _, s := range slices.SortedFunc(maps.Values(x.known), func(a, b *session) int { return cmp.Compare(a.Last, b.Last) }) {
+		s.place = x.order.PushBack(s)
 	}
 	return nil
 }

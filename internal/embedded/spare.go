@@ -34,6 +34,9 @@ func (e *Engine) indexIsSpare() bool {
 // removeSpare deletes the index, which is closed, and after it the lookup tables of packs, which only an index relies on.
 // An index that is there again after a power failure is not used: see openPacks.
 func (e *Engine) removeSpare() error {
+	if err := e.dir.held(); err != nil {
+		return err
+	}
 	if err := index.Remove(e.dir.index()); err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ type store struct {
 	// packs are the packs below the index. It is replaced with the write lock held, or when no
 	// other goroutine has the store.
 	packs      atomic.Pointer[packLayer]
-	collecting collect.State
+	collecting collect.Control
 	cache      *entries.Cache // its writer is the holder of the write lock
 	frames     read.FrameCache
 

@@ -22,8 +22,8 @@ func (e *Engine) Survey(ctx context.Context, o backend.CollectOptions) (*Survey,
 	}
 	defer e.end()
 	o.DryRun = true
-	c, err := e.collect(ctx, o)
-	if err != nil {
+	c := e.newCollection(ctx, o)
+	if err := e.collect(ctx, c); err != nil {
 		return nil, err
 	}
 	return &Survey{e, c}, nil

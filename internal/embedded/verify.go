@@ -43,26 +43,26 @@ func (v *verifier) run() error {
 	if err := v.packs(); err != nil {
 		return err
 	}
-	var again *Engine
+	var shadow *Engine
 	if v.opt.Deep && !v.lost {
 		var discard func()
 		var err error
-		if again, discard, err = v.engine.shadow(); err != nil {
+		if shadow, discard, err = v.engine.shadow(); err != nil {
 			return fmt.Errorf("verify: %w", err)
 		}
 		defer discard()
-		again.pinned = v.files
-		again.collecting.Barrier.Store(v.barrier)
-		again.hide(v.pruned)
-		again.beginWith(v.layer.last)
+		shadow.pinned = v.files
+		shadow.collecting.Barrier.Store(v.barrier)
+		shadow.hide(v.pruned)
+		shadow.beginWith(v.layer.last)
 	}
-	if err := v.journal(snapshot.State(), again); err != nil {
+	if err := v.journal(snapshot.State(), shadow); err != nil {
 		return err
 	}
-	if again == nil || v.damaged {
+	if shadow == nil || v.damaged {
 		return nil
 	}
-	fresh := again.latest()
+	fresh := shadow.latest()
 	defer fresh.Close()
 	if err := v.compare(snapshot.Snapshot, fresh.Snapshot); err != nil {
 		return err

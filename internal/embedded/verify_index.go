@@ -121,7 +121,7 @@ func (v *verifier) compare(used, fresh *index.Snapshot) error {
 		}
 	}
 	var damage error // of the current index
-	ours := func(yield func(index.Entry, error) bool) {
+	derived := func(yield func(index.Entry, error) bool) {
 		for e, err := range used.Scan(nil, nil) {
 			if err != nil {
 				damage = err
@@ -133,7 +133,7 @@ func (v *verifier) compare(used, fresh *index.Snapshot) error {
 			}
 		}
 	}
-	for d, err := range index.Differences(ours, fresh.Scan(nil, nil)) {
+	for d, err := range index.Differences(derived, fresh.Scan(nil, nil)) {
 		switch {
 		case damage != nil:
 			return v.found(v.indexFinding(nil, damage.Error()))

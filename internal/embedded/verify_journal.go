@@ -11,7 +11,7 @@ import (
 )
 
 // journal reads every frame up to a state and replays it into the temporary index.
-func (v *verifier) journal(until index.State, again *Engine) error {
+func (v *verifier) journal(until index.State, shadow *Engine) error {
 	number := uint64(0)
 	for f, err := range v.files.Frames(journal.Position{}) {
 		if err != nil {
@@ -33,7 +33,7 @@ func (v *verifier) journal(until index.State, again *Engine) error {
 			}
 		}
 		number = f.Number
-		if err := v.frame(again, f); err != nil {
+		if err := v.frame(shadow, f); err != nil {
 			return err
 		}
 	}
@@ -50,10 +50,10 @@ func (v *verifier) journal(until index.State, again *Engine) error {
 }
 
 // frame decodes a frame. It replays the commit into the temporary index, if there is one and no damage was found before.
-func (v *verifier) frame(again *Engine, f journal.Frame) (err error) {
-	replayed := again != nil && !v.damaged
-	if replayed {
-		err = v.replay(again, f)
+func (v *verifier) frame(shadow *Engine, f journal.Frame) (err error) {
+	replays := shadow != nil && !v.damaged
+	if replays {
+		err = v.replay(shadow, f)
 	} else {
 		_, err = structure.DecodeCommit(f.Payload)
 	}
@@ -63,13 +63,13 @@ func (v *verifier) frame(again *Engine, f journal.Frame) (err error) {
 	case err != nil:
 		v.damaged = true
 		return v.found(v.frameFinding(f, err.Error()))
-	case replayed:
-		return again.index.Throttle()
+	case replays:
+		return shadow.index.Throttle()
 	}
 	return nil
 }
 
-func (v *verifier) replay(again *Engine, f journal.Frame) error {
+func (v *verifier) replay(shadow *Engine, f journal.Frame) error {
 	c, err := v.engine.decodeFrame(f)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (v *verifier) replay(again *Engine, f journal.Frame) error {
 		return err
 	}
 	v.pruned.Filter(c.Commit)
-	return again.replayCommit(c)
+	return shadow.replayCommit(c)
 }
 
 // journalDamage reports damage that ends the reading of the journal.

@@ -79,8 +79,8 @@ func recordsOf(ctx context.Context, store *lineage.Store, ids []lineage.ContentI
 		return nil, err
 	}
 	found := make([]*records.Erased, len(ids))
-	used := make(uses)
-	var begins []prefix
+	used := make(affectedMessages)
+	var prefixes []prefix
 	for i, id := range ids {
 		if !has[i] {
 			return nil, fmt.Errorf("content %s: %w", id, lineage.ErrNotFound)
@@ -94,27 +94,27 @@ func recordsOf(ctx context.Context, store *lineage.Store, ids []lineage.ContentI
 			return nil, err
 		}
 		if text != "" {
-			begins = append(begins, prefix{text, i})
+			prefixes = append(prefixes, prefix{text, i})
 		}
 	}
-	if err := addTitles(ctx, store, begins, found); err != nil {
+	if err := addTitles(ctx, store, prefixes, found); err != nil {
 		return nil, err
 	}
 	return found, used.addSummaries(ctx, store, found)
 }
 
-// use is a message that uses one of the contents.
-type use struct {
+// affectedMessage is a message that uses one of the contents.
+type affectedMessage struct {
 	seq uint64
 	// content is the index of the content that is used.
 	content int
 }
 
-// uses are the messages that use the contents, by run.
-type uses map[structure.RunID][]use
+// affectedMessages are the messages that use the contents, by run.
+type affectedMessages map[structure.RunID][]affectedMessage
 
 // add adds the messages that use a content, and returns their number.
-func (u uses) add(ctx context.Context, store *lineage.Store, id lineage.ContentID, index int) (int, error) {
+func (u affectedMessages) add(ctx context.Context, store *lineage.Store, id lineage.ContentID, index int) (int, error) {
 	type message struct {
 		span  lineage.SpanRef
 		index int
@@ -129,7 +129,7 @@ func (u uses) add(ctx context.Context, store *lineage.Store, id lineage.ContentI
 			continue
 		}
 		counted[m] = true
-		u[e.Span.Run] = append(u[e.Span.Run], use{e.Span.Seq, index})
+		u[e.Span.Run] = append(u[e.Span.Run], affectedMessage{e.Span.Seq, index})
 	}
 	return len(counted), nil
 }
@@ -138,12 +138,12 @@ func (u uses) add(ctx context.Context, store *lineage.Store, id lineage.ContentI
 var summariesAtOnce = 512
 
 // addSummaries adds to each record the summaries of messages that use its content, in the order of their contexts.
-func (u uses) addSummaries(ctx context.Context, store *lineage.Store, found []*records.Erased) error {
+func (u affectedMessages) addSummaries(ctx context.Context, store *lineage.Store, found []*records.Erased) error {
 	if len(u) == 0 {
 		return nil
 	}
 	for _, in := range u {
-		slices.SortFunc(in, func(a, b use) int { return cmp.Compare(a.seq, b.seq) })
+		slices.SortFunc(in, func(a, b affectedMessage) int { return cmp.Compare(a.seq, b.seq) })
 	}
 	repeats, err := backend.AtOnce(ctx, store.View(), func(s backend.Snapshot) ([]repeat, error) { return u.repeats(ctx, s) })
 	for _, r := range repeats {
@@ -159,7 +159,7 @@ type repeat struct {
 }
 
 // repeats returns the summaries that are not erased, each once for each content.
-func (u uses) repeats(ctx context.Context, s backend.Snapshot) ([]repeat, error) {
+func (u affectedMessages) repeats(ctx context.Context, s backend.Snapshot) ([]repeat, error) {
 	var all, some []repeat
 	known := make(map[repeat]bool)
 	take := func(page []*structure.Summary) (err error) {
@@ -199,17 +199,17 @@ func (u uses) repeats(ctx context.Context, s backend.Snapshot) ([]repeat, error)
 }
 
 // covered appends a repeat for each use in the ranges of summaries.
-func (u uses) covered(ctx context.Context, s backend.Snapshot, summaries []*structure.Summary, all []repeat) ([]repeat, error) {
+func (u affectedMessages) covered(ctx context.Context, s backend.Snapshot, summaries []*structure.Summary, all []repeat) ([]repeat, error) {
 	ranges, err := rangesOf(ctx, s, summaries)
 	if err != nil {
 		return nil, err
 	}
 	for i, segments := range ranges {
 		for _, in := range segments {
-			uses := u[in.Run.ID]
-			n, _ := slices.BinarySearchFunc(uses, in.First, func(r use, seq uint64) int { return cmp.Compare(r.seq, seq) })
-			for ; n < len(uses) && uses[n].seq <= in.Last; n++ {
-				all = append(all, repeat{summaries[i].Content, uses[n].content})
+			affected := u[in.Run.ID]
+			n, _ := slices.BinarySearchFunc(affected, in.First, func(r affectedMessage, seq uint64) int { return cmp.Compare(r.seq, seq) })
+			for ; n < len(affected) && affected[n].seq <= in.Last; n++ {
+				all = append(all, repeat{summaries[i].Content, affected[n].content})
 			}
 		}
 	}
@@ -302,12 +302,12 @@ func begin(ctx context.Context, store *lineage.Store, id lineage.ContentID) (str
 
 // addTitles adds to each record the threads whose title is the start of its content: threads that were named after
 // their first message, for example.
-func addTitles(ctx context.Context, store *lineage.Store, begins []prefix, found []*records.Erased) error {
-	if len(begins) == 0 {
+func addTitles(ctx context.Context, store *lineage.Store, prefixes []prefix, found []*records.Erased) error {
+	if len(prefixes) == 0 {
 		return nil
 	}
 	byText := func(b prefix, text string) int { return strings.Compare(b.text, text) }
-	slices.SortFunc(begins, func(a, b prefix) int { return byText(a, b.text) })
+	slices.SortFunc(prefixes, func(a, b prefix) int { return byText(a, b.text) })
 	for t, err := range store.View().Threads(ctx, lineage.ThreadID{}) {
 		if err != nil {
 			return err
@@ -316,9 +316,9 @@ func addTitles(ctx context.Context, store *lineage.Store, begins []prefix, found
 		if title == "" {
 			continue
 		}
-		i, _ := slices.BinarySearchFunc(begins, title, byText)
-		for ; i < len(begins) && strings.HasPrefix(begins[i].text, title); i++ {
-			r := found[begins[i].content]
+		i, _ := slices.BinarySearchFunc(prefixes, title, byText)
+		for ; i < len(prefixes) && strings.HasPrefix(prefixes[i].text, title); i++ {
+			r := found[prefixes[i].content]
 			r.Titles = append(r.Titles, t.ID.String())
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // metadata are the filters on metadata of conversations.
 var metadata = map[string]string{"agent": archive.KeyAgent, "project": archive.KeyProject, "branch": archive.KeyGitBranch}
 
-// NotDateError is returned for a filter by time that is no day, month or year. Like the other errors of this package it matches
+// NotDateError is returned for a filter by time that is no day, month or year, nor "today" or "yesterday". Like the other errors of this package it matches
 // lineage.ErrInvalid.
 type NotDateError struct{ Text string }
 
@@ -227,8 +227,22 @@ func spaced(text string) string {
 	}), " ")
 }
 
+// Named returns the start of a day that is named today or yesterday, in the time zone of now.
+func Named(text string, now time.Time) (day time.Time, named bool) {
+	switch text {
+	case "today":
+		return time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location()), true
+	case "yesterday":
+		return time.Date(now.Year(), now.Month(), now.Day()-1, 0, 0, 0, 0, now.Location()), true
+	}
+	return time.Time{}, false
+}
+
 // day parses a day, a month or a year of a time zone.
 func day(text string, zone *time.Location) (time.Time, error) {
+	if at, named := Named(text, time.Now().In(zone)); named {
+		return at, nil
+	}
 	for _, form := range []string{time.DateOnly, "2006-01", "2006"} {
 		if at, err := time.ParseInLocation(form, text, zone); err == nil {
 			return at, nil

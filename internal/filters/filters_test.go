@@ -101,6 +101,25 @@ func TestRead(t *testing.T) {
 	require.Equal(t, time.Date(2027, 1, 1, 5, 0, 0, 0, time.UTC), q.To.UTC())
 }
 
+// A day may be named: today, yesterday. It begins at midnight of the time zone, also on the days of a change of clocks.
+func TestNamedDays(t *testing.T) {
+	zone, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	now := time.Date(2026, 10, 26, 0, 30, 0, 0, zone)
+	for text, want := range map[string]string{"today": "2026-10-26T00:00:00+01:00", "yesterday": "2026-10-25T00:00:00+02:00"} {
+		day, named := filters.Named(text, now)
+		require.True(t, named)
+		require.Equal(t, want, day.Format(time.RFC3339))
+	}
+	_, named := filters.Named("2026-10-26", now)
+	require.False(t, named)
+	q, text, err := filters.Read("x after:yesterday before:today", zone)
+	require.NoError(t, err)
+	require.Equal(t, "x", text)
+	require.True(t, q.From.Before(q.To))
+	require.LessOrEqual(t, q.To.Sub(q.From), 25*time.Hour)
+}
+
 // A query with filters is the AND of them and of the rest, as the query language reads the same query with words in their places,
 // or it is refused.
 func TestFiltersAreJoined(t *testing.T) {

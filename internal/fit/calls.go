@@ -6,25 +6,25 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// Use is a call of a tool or the result of one. A call and its result have the same ID, or none.
-type Use struct {
+// ToolPart is a call of a tool or the result of one. A call and its result have the same ID, or none.
+type ToolPart struct {
 	ID     string
 	Result bool
 }
 
-// Uses returns the calls and results in messages.
-func Uses(messages []message.Message) (uses []Use) {
+// ToolParts returns the calls and results in messages.
+func ToolParts(messages []message.Message) (parts []ToolPart) {
 	for i := range messages {
 		for k := range messages[i].Parts {
 			switch p := &messages[i].Parts[k]; p.Kind {
 			case message.CallKind:
-				uses = append(uses, Use{ID: p.CallID})
+				parts = append(parts, ToolPart{ID: p.CallID})
 			case message.ResultKind:
-				uses = append(uses, Use{ID: p.CallID, Result: true})
+				parts = append(parts, ToolPart{ID: p.CallID, Result: true})
 			}
 		}
 	}
-	return uses
+	return parts
 }
 
 // Calls determines which positions of a history are sent together because of calls and results: no
@@ -34,9 +34,9 @@ func Uses(messages []message.Message) (uses []Use) {
 type Calls struct {
 	// Length is the length of the history.
 	Length uint64
-	// Uses returns the calls and results at a position, in order. It is called repeatedly for the
+	// ToolParts returns the calls and results at a position, in order. It is called repeatedly for the
 	// same position.
-	Uses func(ctx context.Context, position uint64) ([]Use, error)
+	ToolParts func(ctx context.Context, position uint64) ([]ToolPart, error)
 
 	first []uint64 // by distance from the end: the first position that this and later positions belong to
 }
@@ -61,17 +61,17 @@ func (c *Calls) Together(ctx context.Context, position uint64) (bool, error) {
 
 // belongs returns the first position with a call whose result is at the given position.
 func (c *Calls) belongs(ctx context.Context, position uint64) (first uint64, err error) {
-	uses, err := c.Uses(ctx, position)
+	parts, err := c.ToolParts(ctx, position)
 	if err != nil {
 		return 0, err
 	}
 	first = position
 	awaited := make(map[string]bool)
-	for i := len(uses) - 1; i >= 0; i-- {
-		settle(awaited, uses[i])
+	for i := len(parts) - 1; i >= 0; i-- {
+		settle(awaited, parts[i])
 	}
 	for at := position - 1; at > 0 && position-at <= maxBetween && len(awaited) > 0; at-- {
-		before, err := c.Uses(ctx, at)
+		before, err := c.ToolParts(ctx, at)
 		if err != nil {
 			return 0, err
 		}
@@ -88,9 +88,9 @@ func (c *Calls) belongs(ctx context.Context, position uint64) (first uint64, err
 	return first, nil
 }
 
-// settle adds a result to the awaited ones, or removes that of a call. Uses are passed in reverse
+// settle adds a result to the awaited ones, or removes that of a call. Parts are passed in reverse
 // order.
-func settle(awaited map[string]bool, u Use) {
+func settle(awaited map[string]bool, u ToolPart) {
 	if u.Result {
 		awaited[u.ID] = true
 	} else {

@@ -13,8 +13,8 @@ import (
 // TestCalls checks that a cut is allowed exactly if it separates no result from its call.
 func TestCalls(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		use := rapid.Custom(func(t *rapid.T) fit.Use {
-			return fit.Use{ID: rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "id"), Result: rapid.Bool().Draw(t, "result")}
+		use := rapid.Custom(func(t *rapid.T) fit.ToolPart {
+			return fit.ToolPart{ID: rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "id"), Result: rapid.Bool().Draw(t, "result")}
 		})
 		all := rapid.SliceOfN(rapid.SliceOfN(use, 0, 3), 1, 12).Draw(t, "history")
 		parted := make([]bool, len(all)+1) // by the position that a cut is before
@@ -32,7 +32,7 @@ func TestCalls(t *testing.T) {
 				}
 			}
 		}
-		c := fit.Calls{Length: uint64(len(all)), Uses: func(_ context.Context, position uint64) ([]fit.Use, error) { return all[position-1], nil }}
+		c := fit.Calls{Length: uint64(len(all)), ToolParts: func(_ context.Context, position uint64) ([]fit.ToolPart, error) { return all[position-1], nil }}
 		for range 2 * len(all) {
 			p := rapid.IntRange(1, len(all)).Draw(t, "cut")
 			got, err := c.Together(context.Background(), uint64(p))
@@ -44,7 +44,7 @@ func TestCalls(t *testing.T) {
 
 // callOf returns the position of the nearest call before a result, or the result's own if there
 // is none.
-func callOf(all [][]fit.Use, at, index int) (from int, found bool) {
+func callOf(all [][]fit.ToolPart, at, index int) (from int, found bool) {
 	got := all[at][index]
 	for p := at; p >= 0; p-- {
 		uses := all[p]
@@ -63,9 +63,9 @@ func callOf(all [][]fit.Use, at, index int) (from int, found bool) {
 // A result without a call costs a bounded search.
 func TestCallsBounded(t *testing.T) {
 	asked := 0
-	c := fit.Calls{Length: 100_000, Uses: func(_ context.Context, position uint64) ([]fit.Use, error) {
+	c := fit.Calls{Length: 100_000, ToolParts: func(_ context.Context, position uint64) ([]fit.ToolPart, error) {
 		if asked++; position == 100_000 {
-			return []fit.Use{{ID: "nowhere", Result: true}}, nil
+			return []fit.ToolPart{{ID: "nowhere", Result: true}}, nil
 		}
 		return nil, nil
 	}}

@@ -23,15 +23,15 @@ var ErrMismatch = errors.New("form does not match its pieces")
 // Split splits a message. The role determines the kind of its texts: those of a tool are output.
 // It reports false for bytes that are not JSON and for a message beyond the limits: such a
 // message is kept whole.
-func Split(message []byte, role string) (Said, bool) {
+func Split(message []byte, role string) (SplitMessage, bool) {
 	if len(message) > MaxMessage || rawjson.Check(message) != nil {
-		return Said{}, false
+		return SplitMessage{}, false
 	}
 	at := rawjson.SkipSpace(message, 0)
 	whole := value{raw: bytes.TrimRight(message[at:], " \t\r\n"), at: at, key: "content"} // the message is this value and space
 	s := splitter{src: message, size: maxName}
 	s.value(whole, PlainPiece(role), "")
-	if s.worth == 0 && !s.over && s.empty == nil {
+	if s.worth == 0 && !s.exceeded && s.empty == nil {
 		s = splitter{src: message}
 		s.cut(whole, valueHole, Piece{Kind: structure.DataPiece, Body: whole.raw, JSON: true})
 	}
@@ -41,7 +41,7 @@ func Split(message []byte, role string) (Said, bool) {
 
 // joinsTo reports whether joining returns the message. holes are those of the pieces, in the order of the message. A text that
 // was read from the same place of the message, in the first style, is not quoted again to compare it.
-func (s *Said) joinsTo(message []byte, holes []holeAt) bool {
+func (s *SplitMessage) joinsTo(message []byte, holes []holeAt) bool {
 	bodies := make([][]byte, len(s.Pieces))
 	for i := range bodies {
 		bodies[i] = s.Pieces[i].Body
@@ -147,7 +147,7 @@ func join(form []byte, extras, pieces [][]byte, put, value func([]byte), quote f
 
 // KeepTool stores the tool of the first piece in the form. The limits of the extras reserve
 // space for it.
-func (s *Said) KeepTool() {
+func (s *SplitMessage) KeepTool() {
 	s.Form = slices.Insert(s.Form, 0, byte(toolMark))
 	s.Extras = slices.Insert(s.Extras, 0, []byte(s.Pieces[0].Name))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-func bodies(s form.Said) [][]byte {
+func bodies(s form.SplitMessage) [][]byte {
 	var b [][]byte
 	for _, p := range s.Pieces {
 		b = append(b, p.Body)
@@ -25,7 +25,7 @@ func bodies(s form.Said) [][]byte {
 }
 
 // told lists pieces as "kind name: body", in the order of the message.
-func told(s form.Said) []string {
+func told(s form.SplitMessage) []string {
 	pieces := slices.Clone(s.Pieces[1:])
 	pieces = slices.Insert(pieces, form.FirstAt(s.Form), s.Pieces[0])
 	var list []string

@@ -5,10 +5,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Said is a split message. It has at least one piece. The first is the main piece of the
+// SplitMessage is a split message. It has at least one piece. The first is the main piece of the
 // message: the first text, or the first piece of any kind if there is no text. The others are in
 // the order of their holes. The slices may refer to the message's memory.
-type Said struct {
+type SplitMessage struct {
 	Form   []byte
 	Extras [][]byte // the values that vary, in the order of their holes
 	Pieces []Piece

@@ -15,33 +15,51 @@ import (
 // Searched returns the searchable text of a message, one or more lines for each piece. Equal pieces
 // count once.
 func Searched(message []byte, role string) string {
-	return searched(message, role, func(*Piece) bool { return true })
+	var texts []string
+	EachSearched(message, role, func(_ *Piece, text string) { texts = append(texts, text) })
+	return strings.Join(texts, "\n")
 }
 
-// SearchedFirst is Searched without the data of the message, such as its language.
-func SearchedFirst(message []byte, role string) string {
-	return searched(message, role, func(p *Piece) bool { return p.Kind != structure.DataPiece })
-}
-
-func searched(message []byte, role string, wanted func(*Piece) bool) string {
+// EachSearched calls do with the pieces of a message that have searchable text, and their texts. Equal texts count once. A message
+// that is not divided is one piece.
+func EachSearched(message []byte, role string, do func(p *Piece, text string)) {
 	divided, ok := Split(message, role)
 	if !ok {
-		return Plain.Text(message)
+		do(&Piece{Body: message}, Plain.Text(message))
+		return
 	}
 	inOrder(divided.Pieces, FirstAt(divided.Form))
-	var texts []string
 	known := make(map[string]bool, len(divided.Pieces))
 	for i := range divided.Pieces {
 		p := &divided.Pieces[i]
-		if !wanted(p) {
-			continue
-		}
 		if text := ReadingOf(p.Kind, p.JSON).Text(p.Body); text != "" && !known[text] {
 			known[text] = true
-			texts = append(texts, text)
+			do(p, text)
 		}
 	}
-	return strings.Join(texts, "\n")
+}
+
+// SearchRole returns the role by which the message at usage head is found: its own, or tool if its format gives results of
+// tools to the user.
+func SearchRole(usages []structure.Usage, head int) string {
+	role := usages[head].Role
+	if role != "user" {
+		return role
+	}
+	results := false
+	for i := head; i < End(usages, head); i++ {
+		switch usages[i].Piece {
+		case structure.OutputPiece:
+			results = true
+		case structure.FilePiece, structure.DataPiece:
+		default:
+			return role
+		}
+	}
+	if results {
+		return "tool"
+	}
+	return role
 }
 
 // A Reading is how a search reads a piece.

@@ -10,17 +10,17 @@ import (
 
 // splitter splits a message from left to right.
 type splitter struct {
-	src    []byte
-	copied int // length of src that is in the form
-	form   []byte
-	pieces []Piece
-	holes  []holeAt // of the pieces
-	extras [][]byte
-	worth  int // number of pieces that have a rule, or are long
-	size   int // of the extras
-	depth  int
-	over   bool // a limit was exceeded
-	empty  *emptyAt
+	src      []byte
+	copied   int // length of src that is in the form
+	form     []byte
+	pieces   []Piece
+	holes    []holeAt // of the pieces
+	extras   [][]byte
+	worth    int // number of pieces that have a rule, or are long
+	size     int // of the extras
+	depth    int
+	exceeded bool // a limit was exceeded
+	empty    *emptyAt
 }
 
 // emptyAt is the first place of a message with an empty text.
@@ -49,7 +49,7 @@ type value struct {
 
 // value splits a value. Texts in it have the given kind and belong to a tool.
 func (s *splitter) value(v value, kind structure.PieceKind, tool string) {
-	if s.over || len(v.raw) == 0 {
+	if s.exceeded || len(v.raw) == 0 {
 		return
 	}
 	if !v.aside && mayBeEmpty[v.key] && isEmpty(v.raw) {
@@ -230,7 +230,7 @@ func (s *splitter) text(v value, kind structure.PieceKind, tool string) {
 		s.cut(v, valueHole, Piece{Kind: kind, Name: tool, Body: v.raw, JSON: true})
 		return
 	}
-	if s.cut(v, textHole, Piece{Kind: kind, Name: tool, Body: text}); !s.over {
+	if s.cut(v, textHole, Piece{Kind: kind, Name: tool, Body: text}); !s.exceeded {
 		h := &s.holes[len(s.holes)-1]
 		h.text, h.common = text, common
 	}
@@ -260,7 +260,7 @@ func (s *splitter) whole(v value, kind structure.PieceKind, tool string) {
 
 func (s *splitter) cut(v value, hole byte, p Piece) {
 	if len(s.pieces) == MaxPieces {
-		s.over = true
+		s.exceeded = true
 		return
 	}
 	if p.Kind != structure.InputPiece && p.Kind != structure.OutputPiece {
@@ -291,10 +291,10 @@ func (s *splitter) put(v value, hole byte) {
 }
 
 // said returns the split message, and whether it is within the limits.
-func (s *splitter) said() (Said, bool) {
+func (s *splitter) said() (SplitMessage, bool) {
 	s.form = append(s.form, s.src[s.copied:]...)
-	if s.over || len(s.form) >= MaxForm-1 {
-		return Said{}, false
+	if s.exceeded || len(s.form) >= MaxForm-1 {
+		return SplitMessage{}, false
 	}
 	s.addEmpty()
 	s.chooseStyles()
@@ -311,7 +311,7 @@ func (s *splitter) said() (Said, bool) {
 		s.form = append(s.form[:at+1], s.form[at:]...)
 		s.form[at] = mark
 	}
-	return Said{Form: s.form, Extras: s.extras, Pieces: s.pieces}, true
+	return SplitMessage{Form: s.form, Extras: s.extras, Pieces: s.pieces}, true
 }
 
 // addEmpty adds an empty piece for an empty text, if there is one and the message has no other

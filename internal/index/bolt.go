@@ -70,7 +70,7 @@ func (db *DB) openBolt(free *pages) (err error) {
 	}
 	if fresh && !db.opt.ReadOnly {
 		db.written = true
-		if err := removeSums(db.path); err != nil {
+		if err := db.removeSums(); err != nil {
 			return fmt.Errorf("open index: %w", err)
 		}
 		if err := db.bolt.Update(prepare); err != nil {

@@ -32,7 +32,7 @@ func (db *DB) Drop(ctx context.Context, prefixes []byte, spare func(key, value [
 
 // drop returns the base after its last transaction, or nil without one.
 func (db *DB) drop(ctx context.Context, prefixes []byte, spare func(key, value []byte) bool) (next *base, err error) {
-	if err := removeSums(db.path); err != nil {
+	if err := db.removeSums(); err != nil {
 		return nil, err
 	}
 	changed := false

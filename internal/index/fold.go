@@ -35,7 +35,7 @@ func (db *DB) foldFrozen(o *overlay) {
 	var use func() (release func())
 	err := db.opt.Durable(o.state.Number)
 	if err == nil {
-		err = removeSums(db.path)
+		err = db.removeSums()
 	}
 	if err == nil && db.opt.Derive != nil {
 		err = db.opt.Derive(&Folding{base: db.base, yield: db.opt.Yield, overlay: o})

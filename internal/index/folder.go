@@ -85,7 +85,7 @@ func (f *folder) merge(old leaf) (merged []Entry, size int, err error) {
 		size += entrySize(last, e.Key, e.Value)
 		merged, last = append(merged, e), e.Key
 	}
-	kept, err := old.list(old.low, nil)
+	entries, err := old.list(old.low, nil)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -93,15 +93,15 @@ func (f *folder) merge(old leaf) (merged []Entry, size int, err error) {
 		e, ok, _ := source.peek()
 		ok = ok && old.covers(e.Key)
 		switch {
-		case !ok && len(kept) == 0:
+		case !ok && len(entries) == 0:
 			return merged, size, nil
-		case !ok || len(kept) > 0 && bytes.Compare(kept[0].Key, e.Key) < 0:
-			add(kept[0])
-			kept = kept[1:]
+		case !ok || len(entries) > 0 && bytes.Compare(entries[0].Key, e.Key) < 0:
+			add(entries[0])
+			entries = entries[1:]
 			continue
-		case len(kept) > 0 && bytes.Equal(kept[0].Key, e.Key):
-			was := kept[0]
-			if kept = kept[1:]; f.changed != nil && (was.Value == nil || !bytes.Equal(was.Value, e.Value)) {
+		case len(entries) > 0 && bytes.Equal(entries[0].Key, e.Key):
+			was := entries[0]
+			if entries = entries[1:]; f.changed != nil && (was.Value == nil || !bytes.Equal(was.Value, e.Value)) {
 				f.changed[string(e.Key)] = true
 				e = was
 			}

@@ -41,6 +41,9 @@ type Options struct {
 	Yield func()
 	// Shape describes the ids in entries, for the sealed table. Nil means that there are none.
 	Shape sealed.Shape
+	// Held, if not nil, is called before files are created, renamed or removed. Its error prevents that: the directory
+	// may have been replaced by another one.
+	Held func() error
 	// ReadOnly never writes the file.
 	ReadOnly bool
 	// InMemory has no file: everything stays in the overlay and is lost when the index is

@@ -120,7 +120,7 @@ func (db *DB) Close() error {
 	release()
 	db.replaced.Wait()
 	if db.written && err == nil {
-		if err := writeSums(db.path); err != nil {
+		if err := db.writeSums(); err != nil {
 			db.opt.Logger.Warn("index checksums are not written", "err", err)
 		}
 	}

@@ -13,11 +13,11 @@ import (
 // last reader is done. The caller holds mu.
 func (db *DB) replace(fresh *DB) (release func()) {
 	base := db.base
-	kept := db.leave()
+	holds := db.leave()
 	db.bolt, db.file, db.pages, db.kept, db.base = fresh.bolt, fresh.file, fresh.pages, fresh.kept, fresh.base
 	return func() {
 		base.release()
-		kept()
+		holds()
 	}
 }
 
@@ -44,6 +44,9 @@ func (db *DB) rewriteWith(ctx context.Context, later *overlay) (*DB, error) {
 
 // rewrite replaces the file by one that fill writes, in pages of a size, or of that of the machine if it is 0.
 func (db *DB) rewrite(pageSize int, fill func(fresh *DB) (*sealing, error)) (_ *DB, err error) {
+	if err := db.held(); err != nil {
+		return nil, err
+	}
 	tmp := db.path + compactSuffix
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -62,7 +65,9 @@ func (db *DB) rewrite(pageSize int, fill func(fresh *DB) (*sealing, error)) (_ *
 		case fresh.file != nil: // left open by a panic in bbolt
 			_ = fresh.file.Close()
 		}
-		_ = os.Remove(tmp)
+		if db.held() == nil {
+			_ = os.Remove(tmp)
+		}
 	}()
 	if err := guard(func() error { return fresh.openBolt(nil) }); err != nil {
 		return nil, err
@@ -92,7 +97,7 @@ func (db *DB) rewrite(pageSize int, fill func(fresh *DB) (*sealing, error)) (_ *
 	if err := fresh.base.openTable(db.opt.Shape, table); err != nil {
 		return nil, err
 	}
-	if err := removeSums(db.path); err != nil {
+	if err := db.removeSums(); err != nil {
 		return nil, err
 	}
 	if err := os.Rename(tmp, db.path); err != nil {

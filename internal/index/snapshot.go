@@ -158,9 +158,9 @@ func (s *Snapshot) Last(from, to []byte) (Entry, bool, error) {
 	if b != nil {
 		defer b.release()
 	}
-	// The base's answer counts until a deletion hides it.
 	inBase, has, err := lastInBase(b, from, to)
 	for err == nil {
+		// Each round finds the last entry before to, which may be a deletion. Then the next round ends before that.
 		last, ok := inBase, has
 		for _, m := range slices.Backward(s.view.memory) { // the newest counts
 			key, value, found := m.Last(to)

@@ -57,8 +57,23 @@ func computeSums(path string, fn func(offset int64, n int, sum uint32) error) er
 	}
 }
 
+// held is Options.Held.
+func (db *DB) held() error {
+	if db.opt.Held == nil {
+		return nil
+	}
+	return db.opt.Held()
+}
+
 // writeSums is called after the index is closed. The checksums are optional:
 // they are not synced, and torn ones are not used.
+func (db *DB) writeSums() error {
+	if err := db.held(); err != nil {
+		return err
+	}
+	return writeSums(db.path)
+}
+
 func writeSums(path string) error {
 	size, err := vfs.Size(path)
 	if err != nil {
@@ -85,6 +100,13 @@ func writeSums(path string) error {
 }
 
 // removeSums must return before the index is written to.
+func (db *DB) removeSums() error {
+	if err := db.held(); err != nil {
+		return err
+	}
+	return removeSums(db.path)
+}
+
 func removeSums(path string) error {
 	err := os.Remove(path + sumsSuffix)
 	if errors.Is(err, os.ErrNotExist) {

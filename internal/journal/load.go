@@ -73,10 +73,10 @@ func (j *Journal) loadPacks(names []string) ([]*segment, error) {
 		generation  int
 	}
 	var candidates []candidate
-	var gone []string
+	var replaced []string
 	for _, name := range names {
 		if strings.HasSuffix(name, layout.Suffix+layout.Unfinished) {
-			gone = append(gone, name)
+			replaced = append(replaced, name)
 		} else if first, last, generation, ok := layout.ParseName(name); ok {
 			candidates = append(candidates, candidate{name, first, last, generation})
 		}
@@ -97,7 +97,7 @@ func (j *Journal) loadPacks(names []string) ([]*segment, error) {
 				closeAll()
 				return nil, &backend.CorruptError{File: filepath.Join(j.dir, c.name), What: "overlaps with " + packs[n-1].name}
 			}
-			gone = append(gone, c.name)
+			replaced = append(replaced, c.name)
 			continue
 		}
 		s, err := j.openPack(filepath.Join(j.dir, c.name))
@@ -117,10 +117,10 @@ func (j *Journal) loadPacks(names []string) ([]*segment, error) {
 	}
 	for _, name := range names {
 		if number, ok := segmentNumber(name); ok && findSegment(packs, number) != nil {
-			gone = append(gone, name)
+			replaced = append(replaced, name)
 		}
 	}
-	if err := j.clearAway(gone); err != nil {
+	if err := j.clearAway(replaced); err != nil {
 		closeAll()
 		return nil, err
 	}

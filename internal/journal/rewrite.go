@@ -79,7 +79,7 @@ func (j *Journal) Seal() error {
 type RewriteOptions struct {
 	// Filter filters each commit; nil keeps everything. With a filter, the pack is marked as
 	// collected.
-	Filter pack.Filter
+	Filter pack.Edit
 	// Prepared, if not nil, is called when the new file is complete and synced under
 	// a temporary name, before it takes effect. An error cancels the rewrite.
 	Prepared func() error

@@ -19,8 +19,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// Loss is a part of a journal's files that cannot be read.
-type Loss struct {
+// LostPart is a part of a journal's files that cannot be read.
+type LostPart struct {
 	File   string `json:"file"`
 	Offset int64  `json:"offset"`
 	Length int64  `json:"length"` // 0 if unknown
@@ -28,7 +28,7 @@ type Loss struct {
 }
 
 // String returns the place and the problem.
-func (l Loss) String() string {
+func (l LostPart) String() string {
 	if l.Length > 0 {
 		return fmt.Sprintf("%s, bytes %d to %d: %s", l.File, l.Offset, l.Offset+l.Length-1, l.What)
 	}
@@ -43,13 +43,13 @@ func (l Loss) String() string {
 // their checksums. It changes nothing and needs no index; the journal must not be
 // open. An error of visit ends it. It returns the number of the last commit of which
 // there is any evidence.
-func Salvage(fsys vfs.FS, dir string, visit func(store [16]byte, f Frame) error, lost func(Loss)) (last uint64, err error) {
+func Salvage(fsys vfs.FS, dir string, visit func(store [16]byte, f Frame) error, lost func(LostPart)) (last uint64, err error) {
 	names, err := fsys.List(dir)
 	if err != nil {
 		return 0, fmt.Errorf("salvage journal: %w", err)
 	}
-	var before Loss
-	s := salvager{fs: fsys, lost: func(l Loss) {
+	var before LostPart
+	s := salvager{fs: fsys, lost: func(l LostPart) {
 		if l != before { // several parts may report the same loss
 			lost(l)
 		}
@@ -117,7 +117,7 @@ func overlapping(files []salvageFile) int {
 // salvager is the state of a salvage.
 type salvager struct {
 	fs     vfs.FS
-	lost   func(Loss)
+	lost   func(LostPart)
 	store  [16]byte
 	number uint64 // of the last visited commit
 	known  uint64 // number of the last commit with any evidence
@@ -174,7 +174,7 @@ func (s *salvager) belongs(name string, store [16]byte) bool {
 	if s.store == store {
 		return true
 	}
-	s.lost(Loss{File: name, What: "belongs to another store"})
+	s.lost(LostPart{File: name, What: "belongs to another store"})
 	return false
 }
 
@@ -183,9 +183,9 @@ func (s *salvager) fault(name string, err error) {
 	s.newer = cmp.Or(s.newer, newerFormat(name, err))
 	var damage *backend.CorruptError
 	if errors.As(err, &damage) {
-		s.lost(Loss{File: name, Offset: damage.Offset, What: damage.What})
+		s.lost(LostPart{File: name, Offset: damage.Offset, What: damage.What})
 	} else {
-		s.lost(Loss{File: name, What: err.Error()})
+		s.lost(LostPart{File: name, What: err.Error()})
 	}
 }
 
@@ -234,7 +234,7 @@ func (s *salvager) segment(name string, number uint32, yield func(Frame) bool) {
 	}
 	if err != nil { // the frame checksums depend on the header
 		s.newer = cmp.Or(s.newer, newerFormat(name, err))
-		s.lost(Loss{File: name, Length: int64(len(b)), What: err.Error()})
+		s.lost(LostPart{File: name, Length: int64(len(b)), What: err.Error()})
 		return
 	}
 	if s.belongs(name, h.store) {
@@ -256,11 +256,11 @@ func (s *salvager) frames(name string, b []byte, h header, whole bool, yield fun
 			if f, start, end = sums().nextFrame(salt, at+1, at, after); end == 0 {
 				// Reserved space is zeros.
 				if rest := b[at:]; !whole || slices.ContainsFunc(rest, func(x byte) bool { return x != 0 }) {
-					s.lost(Loss{File: name, Offset: int64(at), Length: int64(len(rest)), What: "no valid frame, and none after it"})
+					s.lost(LostPart{File: name, Offset: int64(at), Length: int64(len(rest)), What: "no valid frame, and none after it"})
 				}
 				return
 			}
-			s.lost(Loss{File: name, Offset: int64(at), Length: int64(start - at), What: "no valid frame"})
+			s.lost(LostPart{File: name, Offset: int64(at), Length: int64(start - at), What: "no valid frame"})
 			at = start
 		}
 		f.Position, f.End = Position{Segment: h.segment, Offset: int64(at)}, int64(end)
@@ -315,7 +315,7 @@ func (s *salvager) read(name string) (b []byte, whole bool, err error) {
 	zeros, none := int64(0), make([]byte, salvageRead) // at the end of what was read
 	for at := int64(0); at < size; at = int64(len(b)) {
 		if zeros > maxZeros {
-			s.lost(Loss{File: name, Offset: at, Length: size - at, What: "not searched, because it follows too many zeros"})
+			s.lost(LostPart{File: name, Offset: at, Length: size - at, What: "not searched, because it follows too many zeros"})
 			return b, false, nil
 		}
 		n := min(salvageRead, size-at)
@@ -337,7 +337,7 @@ func (s *salvager) sectors(f vfs.File, name string, part []byte, at int64) {
 	for sector := range slices.Chunk(part, sectorRead) {
 		if n, err := f.ReadAt(sector, at); n < len(sector) && !errors.Is(err, io.EOF) {
 			clear(sector[n:])
-			s.lost(Loss{File: name, Offset: at, Length: int64(len(sector)), What: err.Error()})
+			s.lost(LostPart{File: name, Offset: at, Length: int64(len(sector)), What: err.Error()})
 		}
 		at += int64(len(sector))
 	}

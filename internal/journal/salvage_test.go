@@ -13,13 +13,13 @@ import (
 )
 
 // salvaged returns the numbers of the salvaged commits.
-func salvaged(t *testing.T, fsys vfs.FS, want [][]byte) (numbers []uint64, losses []Loss) {
+func salvaged(t *testing.T, fsys vfs.FS, want [][]byte) (numbers []uint64, losses []LostPart) {
 	t.Helper()
 	last, err := Salvage(fsys, dir, func(_ [16]byte, f Frame) error {
 		require.Equal(t, want[f.Number-1], f.Payload)
 		numbers = append(numbers, f.Number)
 		return nil
-	}, func(l Loss) { losses = append(losses, l) })
+	}, func(l LostPart) { losses = append(losses, l) })
 	require.NoError(t, err)
 	require.LessOrEqual(t, last, uint64(len(want)))
 	return numbers, losses
@@ -185,7 +185,7 @@ func FuzzSalvage(f *testing.F) {
 			last = f.Number
 			bytes += f.End - f.Position.Offset
 			return nil
-		}, func(l Loss) {
+		}, func(l LostPart) {
 			require.NotEmpty(t, l.What)
 			bytes += l.Length
 		})

@@ -184,6 +184,7 @@ func (j *Journal) After(p Position, number uint64) Position {
 // returns the first damage, or an error if commits are missing in between. Parts are
 // not decoded.
 func (v *FileSet) Check(ctx context.Context, end Position) (err error) {
+	// The walk yields an error before it returns false, and so sets err.
 	w := walk{r: &Reader{j: v.j, files: v, ahead: maxRead}, yield: func(_ Frame, frameErr error) bool {
 		err = frameErr
 		if err == nil && ctx.Err() != nil {

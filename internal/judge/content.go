@@ -43,14 +43,14 @@ func (j *judging) requireTree(r *structure.Block) error {
 	if j.Replay || r.Tree.Size == 0 {
 		return nil
 	}
-	there := func(k content.Key) error {
+	requireChunk := func(k content.Key) error {
 		if _, ok := j.effects.Chunks.Get(k); ok {
 			return nil
 		}
 		ok, err := j.View.HasChunk(k)
 		return required(ok, err, "chunk", k)
 	}
-	if err := there(r.Tree.Key); err != nil || !j.WholeTrees {
+	if err := requireChunk(r.Tree.Key); err != nil || !j.WholeTrees {
 		return err
 	}
 	get := func(ctx context.Context, keys []content.Key) ([][]byte, error) {
@@ -74,7 +74,7 @@ func (j *judging) requireTree(r *structure.Block) error {
 		}
 		return bodies, nil
 	}
-	return content.Walk(context.Background(), r.Tree, get, func(k content.Key, _ bool) error { return there(k) })
+	return content.Walk(context.Background(), r.Tree, get, func(k content.Key, _ bool) error { return requireChunk(k) })
 }
 
 // erase marks content as erased. Its record is not changed.

@@ -13,8 +13,8 @@ type Effects struct {
 	Branches    OrderedMap[Name, Change[*structure.Branch]]
 	Checkpoints OrderedMap[Name, Change[*structure.Checkpoint]]
 	// BranchSources and CheckpointSources have the names that have a source id now, or "".
-	BranchSources     OrderedMap[Source, string]
-	CheckpointSources OrderedMap[Source, string]
+	BranchSources     OrderedMap[SourceID, string]
+	CheckpointSources OrderedMap[SourceID, string]
 
 	Contexts OrderedMap[structure.ContextID, ContextChange]
 	// Remnants are what is left of deleted contexts.

@@ -112,6 +112,27 @@ func (k *keys) newSpan(s *structure.Span) {
 	}
 }
 
+// usedContent checks that the contents of a usage exist, except in a replay, and returns the size of the main one.
+func (j *judging) usedContent(u *structure.Usage) (size int64, err error) {
+	size, known, err := j.size(u.Content)
+	if j.Replay {
+		return size, err
+	}
+	if err := required(known, err, "block", u.Content); err != nil {
+		return 0, err
+	}
+	for _, id := range [...]content.ID{u.Form, u.MetadataContent} {
+		if id.IsZero() {
+			continue
+		}
+		_, known, err := j.size(id)
+		if err := required(known, err, "block", id); err != nil {
+			return 0, err
+		}
+	}
+	return size, nil
+}
+
 // usages checks the usages of a new span, and counts them.
 func (j *judging) usages(s *structure.Span, home structure.Home) error {
 	if len(s.Usages) == 0 {
@@ -133,26 +154,19 @@ func (j *judging) usages(s *structure.Span, home structure.Home) error {
 		default:
 			parts++
 		}
-		size, known, err := j.size(u.Content)
-		if !j.Replay {
-			err = required(known, err, "block", u.Content)
-			for _, id := range [...]content.ID{u.Form, u.MetadataContent} {
-				if err == nil && !id.IsZero() {
-					_, known, err = j.size(id)
-					err = required(known, err, "block", id)
-				}
-			}
-		}
-		if err == nil {
-			err = backend.CheckSourceID(u.SourceID)
-		}
-		if err == nil && u.Lookup != 0 {
-			err = j.lookup(u, home, s.Ref)
-		}
+		size, err := j.usedContent(u)
 		if err != nil {
 			return err
 		}
 		j.effects.Counts.LogicalBytes += size
+		if err := backend.CheckSourceID(u.SourceID); err != nil {
+			return err
+		}
+		if u.Lookup != 0 {
+			if err := j.lookup(u, home, s.Ref); err != nil {
+				return err
+			}
+		}
 	}
 	j.effects.Counts.Usages += int64(structure.Entries(s.Usages))
 	j.lastMessage(s, home)

@@ -18,11 +18,11 @@ type names[R any] struct {
 	kind     structure.Kind
 	changes  *OrderedMap[Name, Change[*R]]
 	given    *groups[structure.ThreadID, Name]
-	sources  *OrderedMap[Source, string]
+	sources  *OrderedMap[SourceID, string]
 	count    *int64
 	stored   func(Name) (*R, error)
 	ofThread func(structure.ThreadID) ([]*R, error)
-	from     func(Source) (string, error)
+	from     func(SourceID) (string, error)
 	name     func(*R) Name
 	sourceID func(*R) string
 }

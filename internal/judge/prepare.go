@@ -104,10 +104,10 @@ func (p *Preparation) DropKnown(stored Stored) (changed bool, err error) {
 	if p.Contents == 0 {
 		return false, nil
 	}
-	kept, dropped := p.source.Records, false
+	records, dropped := p.source.Records, false
 	drop := func(i int) {
 		if !dropped {
-			kept, dropped = append(make([]structure.Record, 0, len(kept)), kept[:i]...), true
+			records, dropped = append(make([]structure.Record, 0, len(records)), records[:i]...), true
 		}
 	}
 	var gone []content.ID       // erased by an earlier record
@@ -147,12 +147,12 @@ func (p *Preparation) DropKnown(stored Stored) (changed bool, err error) {
 		if known {
 			drop(i)
 		} else if dropped {
-			kept = append(kept, r)
+			records = append(records, r)
 		}
 	}
-	keepOrigins(kept, left)
-	p.Commit.Records = kept
-	return !slices.Equal(kept, before), nil
+	keepOrigins(records, left)
+	p.Commit.Records = records
+	return !slices.Equal(records, before), nil
 }
 
 // earlier reports whether the commit has the same content before record i.

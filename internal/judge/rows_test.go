@@ -25,8 +25,8 @@ type rows struct {
 	spans       map[structure.SpanRef]structure.Digest
 	sets        map[structure.SpanSetID]*structure.SpanSet
 	lookups     map[judge.Lookup]structure.SpanRef
-	branchFrom  map[judge.Source]string
-	pointFrom   map[judge.Source]string
+	branchFrom  map[judge.SourceID]string
+	pointFrom   map[judge.SourceID]string
 	branches    map[judge.Name]*structure.Branch
 	checkpoints map[judge.Name]*structure.Checkpoint
 	summaries   []judge.SummaryAt
@@ -56,7 +56,7 @@ func newRows() *rows {
 		messages: map[structure.Home]int64{}, runs: map[structure.RunID]structure.RunInfo{},
 		ends: map[structure.RunID]judge.End{}, spans: map[structure.SpanRef]structure.Digest{},
 		sets: map[structure.SpanSetID]*structure.SpanSet{}, lookups: map[judge.Lookup]structure.SpanRef{},
-		branchFrom: map[judge.Source]string{}, pointFrom: map[judge.Source]string{},
+		branchFrom: map[judge.SourceID]string{}, pointFrom: map[judge.SourceID]string{},
 		branches: map[judge.Name]*structure.Branch{}, checkpoints: map[judge.Name]*structure.Checkpoint{},
 		blocks: map[content.ID]int64{}, erased: map[content.ID]bool{}, chunks: map[content.Key][]byte{},
 		values: map[structure.ValueKey]valueAt{},
@@ -327,9 +327,9 @@ func (s *rows) Find(sourceID string, thread structure.ThreadID) iter.Seq2[backen
 	}
 }
 
-func (s *rows) BranchFrom(from judge.Source) (string, error) { return s.branchFrom[from], nil }
+func (s *rows) BranchFrom(from judge.SourceID) (string, error) { return s.branchFrom[from], nil }
 
-func (s *rows) CheckpointFrom(from judge.Source) (string, error) { return s.pointFrom[from], nil }
+func (s *rows) CheckpointFrom(from judge.SourceID) (string, error) { return s.pointFrom[from], nil }
 
 func (s *rows) Branch(n judge.Name) (*structure.Branch, error) { return s.branches[n], nil }
 

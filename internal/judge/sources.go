@@ -11,7 +11,7 @@ func sourceRefusal(id string, why error, detail string) error {
 }
 
 // claimSource changes the source id of a name. No other name of the thread may have it.
-func claimSource(s *state, now *OrderedMap[Source, string], stored func(Source) (string, error), n Name, was, id string) error {
+func claimSource(s *state, now *OrderedMap[SourceID, string], stored func(SourceID) (string, error), n Name, was, id string) error {
 	if was == id {
 		return nil
 	}
@@ -22,7 +22,7 @@ func claimSource(s *state, now *OrderedMap[Source, string], stored func(Source) 
 	if err := backend.CheckSourceID(id); err != nil {
 		return err
 	}
-	source := Source{n.Thread, id}
+	source := SourceID{n.Thread, id}
 	if !s.Replay {
 		name, changed := now.Get(source)
 		if !changed {
@@ -40,11 +40,11 @@ func claimSource(s *state, now *OrderedMap[Source, string], stored func(Source) 
 }
 
 // freeSource removes the source id of a name.
-func freeSource(now *OrderedMap[Source, string], n Name, id string) {
+func freeSource(now *OrderedMap[SourceID, string], n Name, id string) {
 	if id == "" {
 		return
 	}
-	source := Source{n.Thread, id}
+	source := SourceID{n.Thread, id}
 	if name, changed := now.Get(source); !changed || name == n.Name {
 		now.set(source, "")
 	}

@@ -5,11 +5,11 @@ import "iter"
 // OrderedMap is a map that keeps insertion order. It starts as a short list, because a commit mostly
 // changes one or two subjects of a kind, and keeps its memory when it is emptied.
 type OrderedMap[K comparable, V any] struct {
-	entries []entry[K, V]
+	entries []tableEntry[K, V]
 	places  map[K]int // nil while there are few entries
 }
 
-type entry[K comparable, V any] struct {
+type tableEntry[K comparable, V any] struct {
 	key   K
 	value V
 }
@@ -61,7 +61,7 @@ func (t *OrderedMap[K, V]) set(k K, v V) {
 		t.entries[i].value = v
 		return
 	}
-	t.entries = append(t.entries, entry[K, V]{k, v})
+	t.entries = append(t.entries, tableEntry[K, V]{k, v})
 	switch {
 	case t.places != nil:
 		t.places[k] = len(t.entries) - 1
@@ -81,7 +81,7 @@ func (t *OrderedMap[K, V]) drop(k K) {
 	}
 	last := len(t.entries) - 1
 	t.entries[i] = t.entries[last]
-	t.entries[last] = entry[K, V]{}
+	t.entries[last] = tableEntry[K, V]{}
 	t.entries = t.entries[:last]
 	if t.places != nil {
 		delete(t.places, k)
@@ -104,12 +104,12 @@ func emptied[T any](list []T) []T {
 
 // groups lists keys by owner. It is a log that becomes a map only when it is read.
 type groups[G comparable, K any] struct {
-	log     []entry[G, K]
+	log     []tableEntry[G, K]
 	sorted  int
 	byOwner map[G][]K
 }
 
-func (g *groups[G, K]) add(owner G, k K) { g.log = append(g.log, entry[G, K]{owner, k}) }
+func (g *groups[G, K]) add(owner G, k K) { g.log = append(g.log, tableEntry[G, K]{owner, k}) }
 
 func (g *groups[G, K]) get(owner G) []K {
 	if g.byOwner == nil && len(g.log) > 0 {

@@ -71,8 +71,8 @@ type Names interface {
 	Branch(Name) (*structure.Branch, error)
 	Checkpoint(Name) (*structure.Checkpoint, error)
 	// BranchFrom and CheckpointFrom return the name with a source id in a thread, or "".
-	BranchFrom(Source) (name string, err error)
-	CheckpointFrom(Source) (name string, err error)
+	BranchFrom(SourceID) (name string, err error)
+	CheckpointFrom(SourceID) (name string, err error)
 }
 
 // Lookup is the key by which a usage is found.
@@ -82,8 +82,8 @@ type Lookup struct {
 	Number   uint64 // Lookup of the usage
 }
 
-// Source is a source id within a thread.
-type Source struct {
+// SourceID is a source id within a thread.
+type SourceID struct {
 	Thread structure.ThreadID
 	ID     string
 }

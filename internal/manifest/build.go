@@ -289,8 +289,8 @@ func timeIn(v []byte) (ms int64, ok bool) {
 		return 0, false
 	}
 	at, err := time.Parse(timeForm, string(v))
-	var again [len(timeForm)]byte
-	return at.UnixMilli(), err == nil && bytes.Equal(appendTime(again[:0], at), v)
+	var formatted [len(timeForm)]byte
+	return at.UnixMilli(), err == nil && bytes.Equal(appendTime(formatted[:0], at), v)
 }
 
 func (c *cutter) object(v []byte) bool {

@@ -69,7 +69,7 @@ func (p *File) CheckParts(ctx context.Context) error {
 // order.
 type Check struct {
 	file   *File
-	rows   []layout.Row
+	rows   []layout.ChapterRow
 	row    int
 	next   uint64
 	lookup lookup.Builder
@@ -138,8 +138,8 @@ func (c *Check) Done() error {
 		return err
 	}
 	want := append(parts, index...)
-	right := func(b []byte) bool { return bytes.Equal(b, want) }
-	if !right(stored) && !p.restore(stored, from, right) {
+	matches := func(b []byte) bool { return bytes.Equal(b, want) }
+	if !matches(stored) && !p.restore(stored, from, matches) {
 		at := 0
 		for at < min(len(stored), len(want)) && stored[at] == want[at] {
 			at++
@@ -175,15 +175,15 @@ func (p *File) Damage() error {
 }
 
 // checkHeads compares the heads of all chapters with the table.
-func (p *File) checkHeads(rows []layout.Row) error {
+func (p *File) checkHeads(rows []layout.ChapterRow) error {
 	for i := range rows {
 		r := &rows[i]
 		stored, want := make([]byte, r.Head), r.EncodeHead(p.Header)
 		if err := p.read(stored, r.Offset); err != nil {
 			return err
 		}
-		right := func(b []byte) bool { return bytes.Equal(b, want) }
-		if !right(stored) && !p.restore(stored, r.Offset, right) {
+		matches := func(b []byte) bool { return bytes.Equal(b, want) }
+		if !matches(stored) && !p.restore(stored, r.Offset, matches) {
 			return p.corrupt(r.Offset, "the head of a chapter is damaged")
 		}
 	}

@@ -38,13 +38,13 @@ type draft struct {
 	codec  compress.Codec
 	at     int64 // the end of the file
 	parity layout.Parity
-	rows   []layout.Row
+	rows   []layout.ChapterRow
 	ids    *columns.IDs
 	seed   maphash.Seed
 	known  map[uint64]uint64 // the bodies of blocks, by hash: see hash
 	lookup lookup.Builder
 
-	row     layout.Row
+	row     layout.ChapterRow
 	list    []*columns.Commit
 	bodies  []byte
 	records int
@@ -61,7 +61,7 @@ func newDraft(file io.WriterAt, h layout.Header) draft {
 	return draft{
 		file: file, h: h, codec: compress.Codec{Dense: h.Dense}, at: layout.HeaderSize, parity: make(layout.Parity, layout.MaxParity),
 		ids: columns.NewIDs(), seed: maphash.MakeSeed(), known: map[uint64]uint64{},
-		next: h.FirstCommit, row: layout.Row{Commit: h.FirstCommit, ID: 1, Offset: layout.HeaderSize},
+		next: h.FirstCommit, row: layout.ChapterRow{Commit: h.FirstCommit, ID: 1, Offset: layout.HeaderSize},
 	}
 }
 
@@ -181,7 +181,7 @@ func (d *draft) flush() error {
 		d.codec.UseDictionary(dict)
 	}
 	d.rows = append(d.rows, *r)
-	d.row = layout.Row{Commit: d.next, Segment: d.lastSegment, End: d.lastEnd, ID: r.ID + uint32(r.IDs), Body: r.Body + r.Bodies}
+	d.row = layout.ChapterRow{Commit: d.next, Segment: d.lastSegment, End: d.lastEnd, ID: r.ID + uint32(r.IDs), Body: r.Body + r.Bodies}
 	d.ids.Next()
 	d.records, d.text, d.bodies = 0, 0, d.bodies[:0]
 	d.packed.Reset()

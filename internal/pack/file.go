@@ -37,7 +37,7 @@ type File struct {
 	proven []content.ID
 
 	mu         sync.Mutex // held while the table or the dictionary is read
-	rows       []layout.Row
+	rows       []layout.ChapterRow
 	identities []layout.Identity
 
 	found atomic.Pointer[lookup.Directory] // nil until it is read
@@ -89,13 +89,13 @@ func Open(src io.ReaderAt, size int64, name string, cache *Cache) (*File, error)
 func (p *File) Forget() { p.cache.forget(&p.mendedFile) }
 
 // table returns the rows of all chapters.
-func (p *File) table() ([]layout.Row, error) {
+func (p *File) table() ([]layout.ChapterRow, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.tableLocked()
 }
 
-func (p *File) tableLocked() ([]layout.Row, error) {
+func (p *File) tableLocked() ([]layout.ChapterRow, error) {
 	if p.rows != nil {
 		return p.rows, nil
 	}
@@ -106,8 +106,8 @@ func (p *File) tableLocked() ([]layout.Row, error) {
 	if err := p.read(b, p.foot.TableAt); err != nil {
 		return nil, err
 	}
-	right := func(b []byte) bool { return layout.Sum(b) == p.foot.TableSum }
-	if !right(b) && !p.restore(b, p.foot.TableAt, right) {
+	matches := func(b []byte) bool { return layout.Sum(b) == p.foot.TableSum }
+	if !matches(b) && !p.restore(b, p.foot.TableAt, matches) {
 		return nil, p.corrupt(p.foot.TableAt, "checksum of the table does not match")
 	}
 	identities, b, err := layout.ReadIdentities(b, p.Header)

@@ -6,13 +6,13 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Filter changes a commit in place before it is packed: it sets dropped records to nil
+// Edit changes a commit in place before it is packed: it sets dropped records to nil
 // and may replace others; the replaced records must not be changed. It must not change
 // the number of records.
-type Filter func(c *structure.Commit) error
+type Edit func(c *structure.Commit) error
 
 // apply returns the filtered commit, the original offsets of its records, and whether it changed.
-func (f Filter) apply(c *structure.Commit, begins []int) (*structure.Commit, []int, bool, error) {
+func (f Edit) apply(c *structure.Commit, offsets []int) (*structure.Commit, []int, bool, error) {
 	before := append([]structure.Record(nil), c.Records...)
 	if err := f(c); err != nil {
 		return nil, nil, false, err
@@ -28,11 +28,11 @@ func (f Filter) apply(c *structure.Commit, begins []int) (*structure.Commit, []i
 			changed = true
 		}
 		if r != nil {
-			kept.Records, places = append(kept.Records, r), append(places, begins[i])
+			kept.Records, places = append(kept.Records, r), append(places, offsets[i])
 		}
 	}
 	if !changed {
-		return c, begins, false, nil
+		return c, offsets, false, nil
 	}
 	return kept, places, true, nil
 }

@@ -15,8 +15,8 @@ func (p *File) Object(segment uint32, frame, record int64) (structure.Record, er
 	if err != nil {
 		return nil, err
 	}
-	rests := p.restsAt(n, segment, frame)
-	behind := sort.Search(len(rests), func(i int) bool { return rests[i].Rest.FrameStart+rests[i].Rest.RecordsAt > record })
+	continuations := p.continuationsAt(n, segment, frame)
+	behind := sort.Search(len(continuations), func(i int) bool { return continuations[i].Rest.FrameStart+continuations[i].Rest.RecordsAt > record })
 	r, err := p.objectAt(n+behind, segment, frame, record)
 	if r != nil || err != nil {
 		return r, err

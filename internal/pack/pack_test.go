@@ -64,11 +64,11 @@ func framesOf(t require.TestingT, perSegment int, commits []*structure.Commit) [
 }
 
 // write writes a pack, which is dense if the number of frames is even.
-func write(t require.TestingT, frames []Frame, filter Filter) *File {
+func write(t require.TestingT, frames []Frame, filter Edit) *File {
 	return writeAs(t, frames, filter, len(frames)%2 == 0)
 }
 
-func writeAs(t require.TestingT, frames []Frame, filter Filter, dense bool) *File {
+func writeAs(t require.TestingT, frames []Frame, filter Edit, dense bool) *File {
 	m := &memory{}
 	h := layout.Header{First: 1, Last: frames[len(frames)-1].Segment, FirstCommit: 1, Store: [16]byte{7}, Dense: dense}
 	w := NewWriter(m, h, filter)

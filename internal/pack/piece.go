@@ -21,8 +21,8 @@ type commitPiece struct {
 	n int // of the chapter
 }
 
-// rests returns the rows of the chapters that continue the last commit of a chapter.
-func (p *File) rests(n int) []layout.Row {
+// continuations returns the rows of the chapters that continue the last commit of a chapter.
+func (p *File) continuations(n int) []layout.ChapterRow {
 	end := n + 1
 	for end < len(p.rows) && p.rows[end].Rest != nil {
 		if end++; p.rows[end-1].Commits > 0 {
@@ -32,17 +32,17 @@ func (p *File) rests(n int) []layout.Row {
 	return p.rows[n+1 : end]
 }
 
-// restsAt is rests if the last commit has its frame at a position.
-func (p *File) restsAt(n int, segment uint32, offset int64) []layout.Row {
-	rests := p.rests(n)
-	if len(rests) > 0 && rests[0].Segment == segment && rests[0].Rest.FrameStart == offset {
-		return rests
+// continuationsAt is continuations if the last commit has its frame at a position.
+func (p *File) continuationsAt(n int, segment uint32, offset int64) []layout.ChapterRow {
+	continuations := p.continuations(n)
+	if len(continuations) > 0 && continuations[0].Segment == segment && continuations[0].Rest.FrameStart == offset {
+		return continuations
 	}
 	return nil
 }
 
-// restIn returns the continued commit at the start of a chapter.
-func (p *File) restIn(n int) (commitPiece, error) {
+// continuationIn returns the continued commit at the start of a chapter.
+func (p *File) continuationIn(n int) (commitPiece, error) {
 	c, err := p.chapter(n)
 	if err != nil {
 		return commitPiece{}, err
@@ -52,34 +52,34 @@ func (p *File) restIn(n int) (commitPiece, error) {
 
 // after returns the next piece of the same commit.
 func (p *File) after(at commitPiece) (commitPiece, error) {
-	next, err := p.restIn(at.n + 1)
+	next, err := p.continuationIn(at.n + 1)
 	if err == nil && (next.x.Rest == nil || next.x.Number != at.x.Number) {
 		err = p.corrupt(at.c.FileEnd(), missingRest(at.x.Number))
 	}
 	return next, err
 }
 
-// restsOf returns the rows of the chapters that continue a commit, and the chapter
+// continuationsOf returns the rows of the chapters that continue a commit, and the chapter
 // where it begins.
-func (p *File) restsOf(number uint64) (rests []layout.Row, n int, err error) {
+func (p *File) continuationsOf(number uint64) (continuations []layout.ChapterRow, n int, err error) {
 	if n, err = p.chapterOf(number); err == nil && p.rows[n].Commit+uint64(p.rows[n].Commits)-1 == number {
-		rests = p.rests(n)
+		continuations = p.continuations(n)
 	}
-	return rests, n, err
+	return continuations, n, err
 }
 
-// guessPiece returns the chapter that probably has a span: its index in rests plus 1,
-// or 0 for the chapter where the commit begins. begins is the first stretch of the
+// guessPiece returns the chapter that probably has a span: its index in continuations plus 1,
+// or 0 for the chapter where the commit begins. start is the first stretch of the
 // span's run. If the run is not the last one before any of the chapters, the guess is
 // the last chapter.
-func guessPiece(rests []layout.Row, number uint64, ref structure.SpanRef, begins lookup.Stretch) int {
-	guess, from := len(rests), 0
-	if begins.Commit == number {
-		guess = min(begins.Piece, len(rests))
+func guessPiece(continuations []layout.ChapterRow, number uint64, ref structure.SpanRef, start lookup.Stretch) int {
+	guess, from := len(continuations), 0
+	if start.Commit == number {
+		guess = min(start.Piece, len(continuations))
 		from = guess
 	}
-	for i := from; i < len(rests); i++ {
-		if x := rests[i].Rest; x.Seq > 0 && x.Run == lookup.RunByte(ref.Run) {
+	for i := from; i < len(continuations); i++ {
+		if x := continuations[i].Rest; x.Seq > 0 && x.Run == lookup.RunByte(ref.Run) {
 			if x.Seq >= ref.Seq {
 				return i
 			}

@@ -21,7 +21,7 @@ type chapter struct {
 // take a small part of the memory of the chapter. They are cached apart from it, so that a message that names content of
 // several chapters is read without decoding them again.
 type bodies struct {
-	layout.Row
+	layout.ChapterRow
 	n             int     // of the chapter
 	places, sizes []int64 // in its content
 
@@ -69,7 +69,7 @@ func (p *File) dictionary() (*compress.Codec, error) {
 }
 
 // content returns the bodies and texts of a chapter.
-func (p *File) content(rows []layout.Row, n int) ([]byte, error) {
+func (p *File) content(rows []layout.ChapterRow, n int) ([]byte, error) {
 	if n == 0 && !p.Dense {
 		d, err := p.dictionary()
 		if err != nil {
@@ -117,7 +117,7 @@ func (p *File) expand(d *compress.Codec, at layout.Range, size int64) ([]byte, e
 }
 
 // ids returns the new ids of a chapter.
-func (p *File) ids(rows []layout.Row, n int) ([]columns.ID, error) {
+func (p *File) ids(rows []layout.ChapterRow, n int) ([]columns.ID, error) {
 	k := cacheKey{&p.mendedFile, cachedIDs, uint64(n)}
 	if ids, ok, err := getOr[[]columns.ID](p.cache, k); ok || err != nil {
 		return ids, err
@@ -130,7 +130,7 @@ func (p *File) ids(rows []layout.Row, n int) ([]columns.ID, error) {
 	return ids, nil
 }
 
-func (p *File) readIDs(rows []layout.Row, n int) ([]columns.ID, error) {
+func (p *File) readIDs(rows []layout.ChapterRow, n int) ([]columns.ID, error) {
 	r := &rows[n]
 	if r.IDs == 0 {
 		return nil, nil
@@ -209,5 +209,5 @@ func (p *File) readChapter(n int, places bool) (*chapter, error) {
 	if err != nil {
 		return nil, p.corrupt(r.Parts[layout.PartColumns].Offset, err.Error())
 	}
-	return &chapter{&bodies{Row: *r, n: n, places: decoded.Places, sizes: decoded.Sizes}, decoded.Commits}, nil
+	return &chapter{&bodies{ChapterRow: *r, n: n, places: decoded.Places, sizes: decoded.Sizes}, decoded.Commits}, nil
 }

@@ -58,9 +58,9 @@ func (p *mendedFile) difference() layout.Parity {
 	return p.differs
 }
 
-// restore repairs the bytes at an offset so that right returns true. If it cannot, it leaves
+// restore repairs the bytes at an offset so that matches returns true. If it cannot, it leaves
 // them unchanged and returns false.
-func (p *mendedFile) restore(b []byte, at int64, right func([]byte) bool) bool {
+func (p *mendedFile) restore(b []byte, at int64, matches func([]byte) bool) bool {
 	d := p.difference()
 	if d == nil {
 		return false
@@ -73,7 +73,7 @@ func (p *mendedFile) restore(b []byte, at int64, right func([]byte) bool) bool {
 		}
 		mended := b[from-at : to-at]
 		subtle.XORBytes(mended, mended, d[from-block:to-block])
-		if right(b) {
+		if matches(b) {
 			return true
 		}
 		subtle.XORBytes(mended, mended, d[from-block:to-block])

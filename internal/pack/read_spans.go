@@ -33,20 +33,20 @@ type packedSpan struct {
 	names int // names before it
 }
 
-// Spans returns spans of the commit whose frame was at a position, including with if the
-// commit has it.
-func (p *File) Spans(segment uint32, offset int64, with structure.SpanRef) (*Spans, error) {
+// Spans returns the spans in a piece of the commit whose frame was at a position: the piece that has a wanted span or, if
+// none has it, the first.
+func (p *File) Spans(segment uint32, offset int64, wanted structure.SpanRef) (*Spans, error) {
 	n, err := p.chapterAt(segment, offset)
 	if err != nil {
 		return nil, err
 	}
-	rests := p.restsAt(n, segment, offset)
-	if guess := guessPiece(rests, p.rows[n].Commit+uint64(p.rows[n].Commits)-1, with, p.begins(rests, with)); guess > 0 {
-		at, err := p.restIn(n + guess)
+	continuations := p.continuationsAt(n, segment, offset)
+	if guess := guessPiece(continuations, p.rows[n].Commit+uint64(p.rows[n].Commits)-1, wanted, p.begins(continuations, wanted)); guess > 0 {
+		at, err := p.continuationIn(n + guess)
 		if err != nil {
 			return nil, err
 		}
-		if s := p.spansIn(at); s.Find(with) >= 0 {
+		if s := p.spansIn(at); s.Find(wanted) >= 0 {
 			return s, nil
 		}
 	}
@@ -64,7 +64,7 @@ func (p *File) Spans(segment uint32, offset int64, with structure.SpanRef) (*Spa
 	}
 	first := p.spansIn(at)
 	for s := first; ; s = p.spansIn(at) {
-		if s.Find(with) >= 0 {
+		if s.Find(wanted) >= 0 {
 			return s, nil
 		}
 		if !at.x.Open {
@@ -191,8 +191,8 @@ func (s *Spans) content(x *packedSpan, to func() *structure.Block) (content.ID, 
 
 // begins returns the first stretch of a span's run if that helps to find the span and
 // is known.
-func (p *File) begins(rests []layout.Row, ref structure.SpanRef) (s lookup.Stretch) {
-	if len(rests) == 0 {
+func (p *File) begins(continuations []layout.ChapterRow, ref structure.SpanRef) (s lookup.Stretch) {
+	if len(continuations) == 0 {
 		return s
 	}
 	k := cacheKey{&p.mendedFile, cachedBegin, uint64(lookup.RunFingerprint(ref.Run))}

@@ -100,16 +100,16 @@ func (p *File) run(d *lookup.Directory, number uint32, id structure.RunID, near 
 	return s, nil
 }
 
-// hasSpan reports whether a commit has a span. begins is the first stretch of the
+// hasSpan reports whether a commit has a span. start is the first stretch of the
 // run.
-func (p *File) hasSpan(number uint64, ref structure.SpanRef, begins lookup.Stretch) (bool, error) {
-	rests, n, err := p.restsOf(number)
+func (p *File) hasSpan(number uint64, ref structure.SpanRef, start lookup.Stretch) (bool, error) {
+	continuations, n, err := p.continuationsOf(number)
 	if err != nil {
 		return false, err
 	}
 	var at commitPiece
-	if guess := guessPiece(rests, number, ref, begins); guess > 0 {
-		if at, err = p.restIn(n + guess); err != nil || at.x.Has(ref) {
+	if guess := guessPiece(continuations, number, ref, start); guess > 0 {
+		if at, err = p.continuationIn(n + guess); err != nil || at.x.Has(ref) {
 			return err == nil, err
 		}
 	}
@@ -148,12 +148,12 @@ func (p *File) hasVerbatim(at commitPiece, ref structure.SpanRef) (bool, error) 
 
 // Position returns the position of a commit's frame.
 func (p *File) Position(number uint64) (segment uint32, offset int64, err error) {
-	rests, _, err := p.restsOf(number)
+	continuations, _, err := p.continuationsOf(number)
 	if err != nil {
 		return 0, 0, err
 	}
-	if len(rests) > 0 {
-		return rests[0].Segment, rests[0].Rest.FrameStart, nil
+	if len(continuations) > 0 {
+		return continuations[0].Segment, continuations[0].Rest.FrameStart, nil
 	}
 	at, err := p.commit(number)
 	if err != nil {

@@ -46,7 +46,7 @@ func (p *File) findChapters() (missing []error) {
 	if p.unfinished == nil {
 		end = p.foot.TableAt // only the table is damaged
 	}
-	p.rows = []layout.Row{}
+	p.rows = []layout.ChapterRow{}
 	more := 0
 	lost := func(at int64, what string, arguments ...any) {
 		if len(missing) == maxGaps {
@@ -93,8 +93,8 @@ func (p *File) findChapters() (missing []error) {
 
 // nextHead returns the first chapter at or after an offset that is whole and has nothing from before
 // a commit, or nil if there is none.
-func (p *File) nextHead(at, end int64, commit uint64) (*layout.Row, error) {
-	head := func(b []byte, at int64) *layout.Row {
+func (p *File) nextHead(at, end int64, commit uint64) (*layout.ChapterRow, error) {
+	head := func(b []byte, at int64) *layout.ChapterRow {
 		if r, ok := layout.DecodeHead(b, at, p.Header); ok && r.FileEnd() <= end && r.First() >= commit {
 			return &r
 		}
@@ -165,7 +165,7 @@ func (p *File) Salvage() iter.Seq2[Frame, error] {
 				continue
 			}
 			for _, x := range c.commits {
-				if x.Rest != nil || x.Open && len(p.rests(n)) == 0 { // what is missing was said
+				if x.Rest != nil || x.Open && len(p.continuations(n)) == 0 { // what is missing was said
 					continue
 				}
 				if !yield(p.frame(commitPiece{c, x, n})) {

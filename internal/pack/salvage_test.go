@@ -132,7 +132,7 @@ func TestManyChaptersInLittle(t *testing.T) {
 	h := layout.Header{First: 1, Last: 1, FirstCommit: 1, LastCommit: n}
 	var b bytes.Buffer
 	b.Write(h.Encode())
-	r := layout.Row{Commit: 1, ID: 1, Segment: 1, Commits: 1, Offset: layout.HeaderSize}
+	r := layout.ChapterRow{Commit: 1, ID: 1, Segment: 1, Commits: 1, Offset: layout.HeaderSize}
 	r.Parts[layout.PartColumns].Size = crc32.Size + 1
 	for range n {
 		head := r.EncodeHead(h)

@@ -19,11 +19,11 @@ func (d *draft) addBody(x *columns.Commit, b []byte) {
 	}
 }
 
-// addRecords adds the records of a commit, and its content separately. begins are the
+// addRecords adds the records of a commit, and its content separately. offsets are the
 // original offsets of the records, now the current ones. It returns the last piece of
 // the commit, which is in the current chapter.
-func (d *draft) addRecords(x *columns.Commit, c *structure.Commit, begins, now []int) (*columns.Commit, error) {
-	moved := !slices.Equal(begins, now)
+func (d *draft) addRecords(x *columns.Commit, c *structure.Commit, offsets, now []int) (*columns.Commit, error) {
+	moved := !slices.Equal(offsets, now)
 	var names structure.Names
 	var last structure.SpanRef
 	from, piece := 0, 0
@@ -32,12 +32,12 @@ func (d *draft) addRecords(x *columns.Commit, c *structure.Commit, begins, now [
 			d.lookup.Add(x.Number, piece, c.Records[from:i], false)
 			from, piece = i, piece+1
 			var err error
-			if x, err = d.nextPiece(x, now[i], begins[i], last); err != nil {
+			if x, err = d.nextPiece(x, now[i], offsets[i], last); err != nil {
 				return nil, err
 			}
 		}
 		if moved {
-			x.Offsets = append(x.Offsets, begins[i])
+			x.Offsets = append(x.Offsets, offsets[i])
 		}
 		d.records++
 		switch r := r.(type) {

@@ -24,7 +24,7 @@ type Writer struct {
 	Stop func() error
 
 	draft
-	filter  Filter
+	filter  Edit
 	encoder structure.Encoder
 	// identities are the stated commit ids.
 	identities []layout.Identity
@@ -32,7 +32,7 @@ type Writer struct {
 }
 
 // NewWriter starts a pack with the commit h.FirstCommit. LastCommit is set by Finish.
-func NewWriter(file io.WriterAt, h layout.Header, filter Filter) *Writer {
+func NewWriter(file io.WriterAt, h layout.Header, filter Edit) *Writer {
 	return &Writer{draft: newDraft(file, h), filter: filter, Yield: func() {}}
 }
 
@@ -64,13 +64,13 @@ func (w *Writer) commit(f Frame) (*columns.Commit, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c, begins, err := decode(f)
+	c, offsets, err := decode(f)
 	if err != nil && (w.filter != nil || f.Offsets != nil) {
 		return nil, nil, err
 	}
 	changed := false
 	if w.filter != nil {
-		if c, begins, changed, err = w.filter.apply(c, begins); err != nil {
+		if c, offsets, changed, err = w.filter.apply(c, offsets); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -91,7 +91,7 @@ func (w *Writer) commit(f Frame) (*columns.Commit, []byte, error) {
 	}
 	x.Millis, x.Payload = c.Time.UnixMilli(), int64(len(payload))
 	w.begin(x)
-	x, err = w.addRecords(x, c, begins, now)
+	x, err = w.addRecords(x, c, offsets, now)
 	return x, payload, err
 }
 
@@ -102,22 +102,22 @@ func decode(f Frame) (*structure.Commit, []int, error) {
 		return nil, nil, err
 	}
 	c := &structure.Commit{Number: f.Number, Time: d.Time}
-	var begins []int
+	var offsets []int
 	for d.More() {
 		at, r, err := d.Next()
 		if err != nil {
 			return nil, nil, err
 		}
-		begins = append(begins, at)
+		offsets = append(offsets, at)
 		c.Records = append(c.Records, r)
 	}
 	if f.Offsets != nil {
-		if len(f.Offsets) != len(begins) {
+		if len(f.Offsets) != len(offsets) {
 			return nil, nil, layout.ErrForm
 		}
-		begins = f.Offsets
+		offsets = f.Offsets
 	}
-	return c, begins, nil
+	return c, offsets, nil
 }
 
 // Finish writes the rest and returns the size of the file. It does not sync.

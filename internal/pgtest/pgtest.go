@@ -28,24 +28,24 @@ const patience = 5 * time.Minute
 // outlive.
 var server = sync.OnceValues(start)
 
-// A source of databases is a server, by the connection string of its maintenance
+// testServer is a server, by the connection string of its maintenance
 // database.
-type source struct {
+type testServer struct {
 	admin string
 	// own is the server of this process, if it is one: it must not be collected while
 	// the process lives.
 	own *pgcluster.Cluster
 }
 
-func start() (source, error) {
+func start() (testServer, error) {
 	if dsn := os.Getenv(Variable); dsn != "" {
-		return source{admin: dsn}, nil
+		return testServer{admin: dsn}, nil
 	}
 	c, err := pgcluster.Start(pgcluster.Options{Settings: settings()})
 	if err != nil {
-		return source{}, err
+		return testServer{}, err
 	}
-	return source{admin: c.DSN("postgres"), own: c}, nil
+	return testServer{admin: c.DSN("postgres"), own: c}, nil
 }
 
 // settings make the server quick: what is in it need not survive anything.

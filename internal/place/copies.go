@@ -19,16 +19,16 @@ const (
 // copies finds the thread that a session was copied from. This is the only lookup across threads, and it never
 // returns a thread of another user.
 type copies struct {
-	ctx  context.Context
-	from backend.Reader
-	user string
-	like func(*structure.Thread) bool
+	ctx     context.Context
+	from    backend.Reader
+	user    string
+	accepts func(*structure.Thread) bool
 }
 
 // FindCopy returns a thread of the user that has a message with the given id: the original of a session that was
-// resumed or copied elsewhere. It returns nil if there is none. Only threads that like accepts are considered.
-func FindCopy(ctx context.Context, from backend.Reader, user, id string, like func(*structure.Thread) bool) (*structure.Thread, error) {
-	c, seen := copies{ctx, from, user, like}, 0
+// resumed or copied elsewhere. It returns nil if there is none. Only threads for which accepts returns true are considered.
+func FindCopy(ctx context.Context, from backend.Reader, user, id string, accepts func(*structure.Thread) bool) (*structure.Thread, error) {
+	c, seen := copies{ctx, from, user, accepts}, 0
 	for found, err := range from.Find(ctx, id, structure.ThreadID{}, backend.Found{}) {
 		if err != nil {
 			return nil, err
@@ -45,8 +45,8 @@ func FindCopy(ctx context.Context, from backend.Reader, user, id string, like fu
 
 // FindAnswer is like FindCopy for a message whose body states an id from its provider, whatever the id and time of
 // its line.
-func FindAnswer(ctx context.Context, from backend.Reader, user string, m *Message, like func(*structure.Thread) bool) (*structure.Thread, error) {
-	c := copies{ctx, from, user, like}
+func FindAnswer(ctx context.Context, from backend.Reader, user string, m *Message, accepts func(*structure.Thread) bool) (*structure.Thread, error) {
+	c := copies{ctx, from, user, accepts}
 	var found *structure.Thread
 	ok, err := c.answer(m, func(_ structure.SpanRef, home structure.Home) (bool, error) {
 		var err error
@@ -120,7 +120,7 @@ func (c *copies) thread(home structure.Home) (*structure.Thread, error) {
 	if errors.Is(err, backend.ErrNotFound) {
 		return nil, nil
 	}
-	if err != nil || t.UserID != c.user || t.Home() != home || !c.like(t) {
+	if err != nil || t.UserID != c.user || t.Home() != home || !c.accepts(t) {
 		return nil, err
 	}
 	return t, nil

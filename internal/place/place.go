@@ -137,8 +137,8 @@ func New(ctx context.Context, w *write.Writer, from backend.Reader, b *write.Bat
 type search struct {
 	after structure.SpanRef
 	*Message
-	kept structure.SpanRef
-	copy *Copy // of the span that was found
+	keptSpan structure.SpanRef
+	copy     *Copy // of the span that was found
 }
 
 // Find looks for a message after a span: in the batch, in the next span of the run, among the versions of its id, and
@@ -184,8 +184,8 @@ func (p *Placer) Find(after structure.SpanRef, m *Message) (Match, error) {
 			return Match{How: Known, Span: at, Copy: s.copy}, nil
 		}
 	}
-	if !s.kept.IsZero() {
-		return Match{How: Kept, Span: s.kept}, nil
+	if !s.keptSpan.IsZero() {
+		return Match{How: Kept, Span: s.keptSpan}, nil
 	}
 	return f, nil
 }
@@ -210,8 +210,8 @@ func (p *Placer) compare(s *search, span *structure.Span) (equality, error) {
 			e = equal
 		}
 	}
-	if e == similar && s.kept.IsZero() && !(p.rules.Exact && p.rules.Base.Has(span.Ref)) {
-		s.kept = span.Ref
+	if e == similar && s.keptSpan.IsZero() && !(p.rules.Exact && p.rules.Base.Has(span.Ref)) {
+		s.keptSpan = span.Ref
 	}
 	return e, err
 }

@@ -53,12 +53,12 @@ func (l Leaf) before(o Leaf) bool {
 }
 
 // eachWord calls a function with each word of each phrase.
-func (q *Query) eachWord(do func(phrase *Query, i int, l Leaf)) {
+func (q *Query) eachWord(visit func(phrase *Query, i int, l Leaf)) {
 	for i, term := range q.terms {
-		do(q, i, Leaf{term, q.prefix && i == len(q.terms)-1})
+		visit(q, i, Leaf{term, q.prefix && i == len(q.terms)-1})
 	}
 	for i := range q.parts {
-		q.parts[i].eachWord(do)
+		q.parts[i].eachWord(visit)
 	}
 }
 
@@ -104,7 +104,7 @@ func (m *Matcher) MatchWords(words []Word) bool {
 }
 
 // eachLeaf calls a function with each leaf that matches the term.
-func (m *Matcher) eachLeaf(term string, do func(i int)) {
+func (m *Matcher) eachLeaf(term string, visit func(i int)) {
 	for n := range len(term) {
 		at := sort.Search(len(m.leaves), func(i int) bool { return m.leaves[i].Term >= term[:n+1] })
 		if at == len(m.leaves) {
@@ -112,7 +112,7 @@ func (m *Matcher) eachLeaf(term string, do func(i int)) {
 		}
 		for ; at < len(m.leaves) && m.leaves[at].Term == term[:n+1]; at++ {
 			if m.leaves[at].Prefix || n+1 == len(term) {
-				do(at)
+				visit(at)
 			}
 		}
 	}
@@ -164,8 +164,8 @@ func (m *Matcher) MatchCard(c *Card) (matches, ok bool) {
 	return m.match(), true
 }
 
-func begins(term []byte, with string) bool {
-	return len(term) >= len(with) && string(term[:len(with)]) == with
+func begins(term []byte, prefix string) bool {
+	return len(term) >= len(prefix) && string(term[:len(prefix)]) == prefix
 }
 
 // match evaluates the query on the places.

@@ -60,13 +60,13 @@ func (s *Matches) Add(chatID string, id []byte, createdAt int64, words int, foun
 	b := binary.AppendUvarint(s.buffer, uint64(s.chat(chatID)))
 	b = append(binary.AppendUvarint(b, uint64(len(id))), id...)
 	b = binary.AppendUvarint(binary.AppendVarint(b, createdAt), uint64(words))
-	with := 0
+	containing := 0
 	for _, hits := range found {
 		if len(hits) > 0 {
-			with++
+			containing++
 		}
 	}
-	b = binary.AppendUvarint(b, uint64(with))
+	b = binary.AppendUvarint(b, uint64(containing))
 	before := 0
 	for i, hits := range found {
 		if len(hits) > 0 {

@@ -55,6 +55,50 @@ func Snippet(text string, words []Word, found [][]Hit) string {
 	return b.String()
 }
 
+// A Passage is a part of a message for a snippet. Label, if not empty, says which program added it.
+type Passage struct{ Text, Label string }
+
+// Snippet returns a snippet of what somebody wrote in a message, the passages without a label, if they match by themselves; else
+// of a passage with a label, with the label before it; else of all passages. It is empty if they do not match.
+func (m *Matcher) Snippet(passages []Passage) string {
+	written, all := textsOf(passages)
+	if text, words, matches := m.MatchPieces(written); matches {
+		return Snippet(text, words, m.Found)
+	}
+	for _, p := range passages {
+		if p.Label == "" {
+			continue
+		}
+		if text, words, matches := m.MatchPieces([]string{p.Text}); matches {
+			return p.Label + Snippet(text, words, m.Found)
+		}
+	}
+	if text, words, matches := m.MatchPieces(all); matches {
+		return Snippet(text, words, m.Found)
+	}
+	return ""
+}
+
+// Beginning returns the beginning of what somebody wrote in a message, or of what a program added if there is nothing else.
+func Beginning(passages []Passage) string {
+	written, all := textsOf(passages)
+	if written == nil {
+		written = all
+	}
+	text := strings.Join(written, "\n")
+	return Snippet(text, Words(text), nil)
+}
+
+// textsOf returns the texts that somebody wrote, and all texts with their labels.
+func textsOf(passages []Passage) (written, all []string) {
+	for _, p := range passages {
+		if all = append(all, p.Label+p.Text); p.Label == "" {
+			written = append(written, p.Text)
+		}
+	}
+	return written, all
+}
+
 // bestWindow returns the first word of the window with the most hits. Hits are a
 // few words after its start.
 func bestWindow(starts []int, words int) int {

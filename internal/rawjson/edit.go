@@ -69,15 +69,15 @@ func Remove(raw []byte, key string) []byte {
 	return RemoveFunc(raw, func(k string) bool { return k == key })
 }
 
-// RemoveFunc is Remove for all keys that gone returns true for.
-func RemoveFunc(raw []byte, gone func(key string) bool) []byte {
+// RemoveFunc is Remove for all keys that isRemoved returns true for.
+func RemoveFunc(raw []byte, isRemoved func(key string) bool) []byte {
 	var out []byte
 	end, kept, removed := 0, false, false // end is the end of the previous member
 	for m := range Members(raw) {
 		if end == 0 {
 			out = append(out, raw[:m.KeyAt]...)
 		}
-		if gone(m.Key) {
+		if isRemoved(m.Key) {
 			removed = true
 		} else {
 			if kept {
@@ -95,8 +95,8 @@ func RemoveFunc(raw []byte, gone func(key string) bool) []byte {
 }
 
 // RemoveDeep is RemoveFunc for the members of all objects in a value, in one pass.
-func RemoveDeep(raw []byte, gone func(key string) bool) []byte {
-	d := deepRemover{raw: raw, gone: gone}
+func RemoveDeep(raw []byte, isRemoved func(key string) bool) []byte {
+	d := deepRemover{raw: raw, gone: isRemoved}
 	if at := SkipSpace(raw, 0); at < len(raw) {
 		d.value(at)
 	}
@@ -134,8 +134,8 @@ func (d *deepRemover) object(i int) int {
 	for i < len(d.raw) && d.raw[i] == '"' {
 		end := StringEnd(d.raw, i)
 		at := SkipSpace(d.raw, SkipSpace(d.raw, end)+1)
-		gone := d.gone(KeyText(d.raw[i:end:end]))
-		if gone {
+		removed := d.gone(KeyText(d.raw[i:end:end]))
+		if removed {
 			end = ValueEnd(d.raw, at)
 		} else {
 			end = d.value(at)
@@ -146,7 +146,7 @@ func (d *deepRemover) object(i int) int {
 			next = SkipSpace(d.raw, next+1)
 		}
 		switch {
-		case !gone:
+		case !removed:
 			kept = end
 		case kept > 0:
 			d.cut(kept, end)

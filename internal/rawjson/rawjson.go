@@ -222,6 +222,19 @@ func Unquote(raw []byte) (b []byte, exact bool) {
 	return b, exact
 }
 
+// pairWith returns the character of a surrogate and of the escaped one with which rest begins, or utf8.RuneError if they are no
+// pair.
+func pairWith(high rune, rest []byte) rune {
+	if len(rest) < 6 || rest[0] != '\\' || rest[1] != 'u' {
+		return utf8.RuneError
+	}
+	low := hex4(rest[2:])
+	if low < 0 {
+		return utf8.RuneError
+	}
+	return utf16.DecodeRune(high, low)
+}
+
 // UnquoteAs is Unquote, and also reports whether JSON.stringify escapes the text in the same way.
 func UnquoteAs(raw []byte) (b []byte, exact, common bool) {
 	if len(raw) < 2 {
@@ -258,11 +271,7 @@ func UnquoteAs(raw []byte) (b []byte, exact, common bool) {
 			common = common && isCommonEscape(inner[:4], r)
 			inner = inner[4:]
 			if utf16.IsSurrogate(r) {
-				var low rune = -1
-				if len(inner) >= 6 && inner[0] == '\\' && inner[1] == 'u' {
-					low = hex4(inner[2:])
-				}
-				if whole := utf16.DecodeRune(r, low); low >= 0 && whole != utf8.RuneError {
+				if whole := pairWith(r, inner); whole != utf8.RuneError {
 					r, inner = whole, inner[6:]
 				} else {
 					r, exact = utf8.RuneError, false

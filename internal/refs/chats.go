@@ -57,14 +57,14 @@ func (r *Chats) Chat(ctx context.Context, text string) (*chat.Chat, error) {
 			return nil, err
 		}
 	}
-	one, err := one("thread", text, found, func(c chat.Chat) Match { return Match{ID: c.ID, Title: c.Title} })
+	match, err := one("thread", text, found, func(c chat.Chat) Match { return Match{ID: c.ID, Title: c.Title} })
 	if err != nil {
 		return nil, err
 	}
-	if one == nil {
+	if match == nil {
 		return nil, &UnknownError{Kind: "thread", Text: text, Near: Nearest(text, names)}
 	}
-	if c, err = r.store.Chat(ctx, one.ID); c == nil && err == nil {
+	if c, err = r.store.Chat(ctx, match.ID); c == nil && err == nil {
 		err = &UnknownError{Kind: "thread", Text: text} // deleted meanwhile
 	}
 	return c, err

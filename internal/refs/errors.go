@@ -51,7 +51,7 @@ func (e *NoThreadError) Unwrap() error { return lineage.ErrNotFound }
 
 // Hint suggests what to do.
 func (e *NoThreadError) Hint() string {
-	return "'lineage thread create' makes one, and so does 'lineage append'"
+	return "'lineage thread create' makes one, and so do 'lineage append' and, of the sessions of agents, 'lineage follow'"
 }
 
 // Match is one of the things that a name can stand for. Title may be empty.

@@ -306,20 +306,20 @@ func (in *inbox) read(m *message, n int) error {
 // greet sends our preamble and reads that of the other side. The preamble is the same in all versions of the
 // protocol.
 func greet(conn net.Conn) error {
-	ours := binary.LittleEndian.AppendUint32([]byte(magic), Version)
+	greeting := binary.LittleEndian.AppendUint32([]byte(magic), Version)
 	sent := make(chan error, 1)
 	go func() {
-		_, err := conn.Write(ours)
+		_, err := conn.Write(greeting)
 		sent <- err
 	}()
-	theirs := make([]byte, len(ours))
-	_, err := io.ReadFull(conn, theirs)
+	received := make([]byte, len(greeting))
+	_, err := io.ReadFull(conn, received)
 	if err != nil {
 		_ = conn.Close()
 		<-sent
 		return fmt.Errorf("%w: %w", ErrDisconnected, err)
 	}
-	if string(theirs[:len(magic)]) != magic {
+	if string(received[:len(magic)]) != magic {
 		_ = conn.Close()
 		<-sent
 		return fmt.Errorf("%w: does not begin with %q", ErrMalformed, magic)
@@ -327,7 +327,7 @@ func greet(conn net.Conn) error {
 	if err := <-sent; err != nil {
 		return fmt.Errorf("%w: %w", ErrDisconnected, err)
 	}
-	if v := binary.LittleEndian.Uint32(theirs[len(magic):]); v != Version {
+	if v := binary.LittleEndian.Uint32(received[len(magic):]); v != Version {
 		return &VersionError{Ours: Version, Theirs: v}
 	}
 	return nil

@@ -27,7 +27,7 @@ type blockReader struct {
 	opened  []byte      // the texts, if they were read
 	cache   *cache      // of heaps; may be nil
 	number  int         // of the block there
-	one     groupReader // of the values that were read first
+	sample  groupReader // of the values that were read first
 	used    bool
 }
 
@@ -256,7 +256,7 @@ func (d *blockReader) appendValue(dst []byte, in *dictionaries, row int) ([]byte
 		if len(columns) > maxColumns {
 			return nil, ErrDamaged
 		}
-		g := &d.one
+		g := &d.sample
 		if d.used {
 			g = new(groupReader)
 		}

@@ -97,8 +97,8 @@ func appendStored(dst, columns []byte, shape Shape, in *dictionaries, key []byte
 			return short()
 		}
 		var id [idSize]byte
-		given := min(idSize, len(rest))
-		copy(id[:], rest[tail:given])
+		length := min(idSize, len(rest))
+		copy(id[:], rest[tail:length])
 		copy(id[idSize-tail:], rest[:tail])
 		n, ok, err := in.rank(p.Kind, &id)
 		if err != nil {
@@ -106,13 +106,13 @@ func appendStored(dst, columns []byte, shape Shape, in *dictionaries, key []byte
 		}
 		width := in.width(p.Kind)
 		columns = append(columns, byte(width))
-		if ok && given == idSize {
+		if ok && length == idSize {
 			dst = appendNumber(dst, 2*n+1, width)
 		} else {
-			dst = append(appendNumber(dst, 2*n, width), rest[tail:given]...)
+			dst = append(appendNumber(dst, 2*n, width), rest[tail:length]...)
 			columns = appendSize(columns, idSize-tail)
 		}
-		if rest = rest[given:]; given < idSize || p.Tail && !ok {
+		if rest = rest[length:]; length < idSize || p.Tail && !ok {
 			dst = append(dst, rest...)
 			return short()
 		}
@@ -150,8 +150,8 @@ func appendKey(dst []byte, shape Shape, in *dictionaries, stored []byte) ([]byte
 		n := readNumber(rest[:width])
 		rest = rest[width:]
 		if n%2 == 0 {
-			given := min(idSize-tail, len(rest))
-			dst, rest = append(dst, rest[:given]...), rest[given:]
+			length := min(idSize-tail, len(rest))
+			dst, rest = append(dst, rest[:length]...), rest[length:]
 			continue
 		}
 		id, err := in.id(p.Kind, n/2)

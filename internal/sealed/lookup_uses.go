@@ -305,26 +305,35 @@ func (l *lookup) lastOfUses(from, to []byte) (e Entry, ok bool, err error) {
 		if !l.shape.hasSubject(subject) {
 			return e, ok, nil
 		}
-		subject = subject[:1+subjectSize]
-		pointers, err := l.pointers(subject)
+		lastUse, found, err := l.lastUse(subject[:1+subjectSize], from, to)
 		if err != nil {
 			return e, false, err
 		}
-		for at, more := from, true; more; {
-			var all []Entry
-			if all, more, err = l.uses(subject, pointers, at, to, maxCount); err != nil {
-				return e, false, err
-			}
-			if n := len(all); n > 0 {
-				at = after(all[n-1].Key)
-				if !ok || bytes.Compare(all[n-1].Key, e.Key) > 0 {
-					e, ok = all[n-1], true
-				}
-			}
+		if found && (!ok || bytes.Compare(lastUse.Key, e.Key) > 0) {
+			return lastUse, true, nil
 		}
 		if !ok || !l.shape.isPointer(e.Key) {
 			return e, ok, nil
 		}
-		to = e.Key
+		to = e.Key // a pointer is no entry for callers
 	}
+}
+
+// lastUse returns the last use in series of a subject in a range.
+func (l *lookup) lastUse(subject, from, to []byte) (e Entry, ok bool, err error) {
+	pointers, err := l.pointers(subject)
+	if err != nil {
+		return e, false, err
+	}
+	for more := true; more; {
+		var page []Entry
+		if page, more, err = l.uses(subject, pointers, from, to, maxCount); err != nil {
+			return e, false, err
+		}
+		if n := len(page); n > 0 {
+			e, ok = page[n-1], true
+			from = after(e.Key)
+		}
+	}
+	return e, ok, nil
 }

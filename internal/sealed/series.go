@@ -34,7 +34,8 @@ type usesWriter struct {
 	pieces    []piece
 }
 
-// add adds an entry, which is a use or another one.
+// add adds an entry: a use of a subject, another entry of a subject, or an entry without a subject, before which what was
+// collected is stored.
 func (u *usesWriter) add(key, value []byte) error {
 	if !u.shape.hasSubject(key) {
 		if err := u.flush(); err != nil {
@@ -43,41 +44,55 @@ func (u *usesWriter) add(key, value []byte) error {
 		return u.store(key, value)
 	}
 	subject := [1 + subjectSize]byte(key)
-	if n := len(u.subjects); n > 0 && u.subjects[n-1] != subject {
-		if len(u.all)+len(u.others) >= u.limit/8*7 {
-			if err := u.flush(); err != nil {
-				return err
-			}
-		}
-	} else if len(u.all)+len(u.others) >= u.limit {
-		if err := u.flush(); err != nil {
-			return err
-		}
-		u.plain = bytes.Clone(subject[:])
+	if err := u.makeSpace(subject); err != nil {
+		return err
 	}
 	if bytes.Equal(subject[:], u.plain) {
 		return u.store(key, value)
 	}
-	if n := len(u.subjects); n == 0 || u.subjects[n-1] != subject {
+	if !u.isLast(subject) {
 		u.subjects = append(u.subjects, subject)
 	}
-	one, ok, err := u.use(key, value)
+	parsed, ok, err := u.use(key, value)
 	switch {
 	case err != nil:
 		return err
 	case ok:
-		one.subject = uint32(len(u.subjects) - 1)
-		u.all = append(u.all, one)
+		parsed.subject = uint32(len(u.subjects) - 1)
+		u.all = append(u.all, parsed)
 	default:
 		u.others = append(u.others, Entry{bytes.Clone(key), bytes.Clone(value)})
 	}
 	return nil
 }
 
+// isLast reports whether a subject is that of the entry collected last.
+func (u *usesWriter) isLast(subject [1 + subjectSize]byte) bool {
+	n := len(u.subjects)
+	return n > 0 && u.subjects[n-1] == subject
+}
+
+// makeSpace stores what was collected if it is near the limit before the first entry of a subject, so that most subjects are
+// not divided, or if it reaches the limit. The subject whose entries reach it becomes the plain one.
+func (u *usesWriter) makeSpace(subject [1 + subjectSize]byte) error {
+	collected := len(u.all) + len(u.others)
+	if begins := len(u.subjects) > 0 && !u.isLast(subject); begins {
+		if collected >= u.limit/8*7 {
+			return u.flush()
+		}
+		return nil
+	}
+	if collected < u.limit {
+		return nil
+	}
+	u.plain = bytes.Clone(subject[:])
+	return u.flush()
+}
+
 // use reads a use. ok is false if the entry has another form.
-func (u *usesWriter) use(key, value []byte) (one use, ok bool, err error) {
+func (u *usesWriter) use(key, value []byte) (parsed use, ok bool, err error) {
 	if len(key) != useSize {
-		return one, false, nil
+		return parsed, false, nil
 	}
 	commit := binary.BigEndian.Uint64(key[1+subjectSize:])
 	if len(u.all) == 0 {
@@ -85,20 +100,20 @@ func (u *usesWriter) use(key, value []byte) (one use, ok bool, err error) {
 	}
 	position, n := varint.Minimal(value)
 	if commit -= u.base; commit > math.MaxUint32 || n == 0 || position == 0 || position > math.MaxUint32 || len(value) < n+idSize {
-		return one, false, nil
+		return parsed, false, nil
 	}
 	id, rest := [idSize]byte(value[n:]), value[n+idSize:]
 	number, n := varint.Minimal(rest)
 	if n == 0 || n < len(rest) || number > math.MaxUint16 {
-		return one, false, nil
+		return parsed, false, nil
 	}
 	_, kind := u.shape.Uses()
 	run, ok, err := u.dicts.rank(kind, &id)
-	one = use{
+	parsed = use{
 		commit: uint32(commit), place: binary.BigEndian.Uint32(key[useSize-4:]),
 		position: uint32(position), run: uint32(run), number: uint16(number),
 	}
-	return one, ok && run <= math.MaxUint32, err
+	return parsed, ok && run <= math.MaxUint32, err
 }
 
 // flush stores the uses that were collected.

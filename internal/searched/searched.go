@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/lineage"
@@ -20,11 +21,17 @@ type Engine interface{ SearchIndex() Index }
 type Index interface {
 	// View returns a view for one search.
 	View() View
-	// Update brings the index up to date. progress, when not nil, is that of derived.Follower. It is ErrReadOnly if this process may not change it.
-	Update(ctx context.Context, store *lineage.Store, progress func(done, total uint64)) error
+	// Update brings the index up to date. It is ErrReadOnly if this process may not change it.
+	Update(ctx context.Context, store *lineage.Store, u Updating) error
 	// Mark returns the position of the index. It is ErrUnsettled if the index cannot be searched: there is none yet, or it
 	// is being made again.
 	Mark(ctx context.Context) (derived.Mark, error)
+}
+
+// Updating configures an update. Until and Progress are those of derived.Follower.
+type Updating struct {
+	Until    time.Time
+	Progress func(done, total uint64)
 }
 
 // WindowLimit is the number of changed subjects and records at which a transaction of an update ends. 0 is the default of
@@ -78,7 +85,7 @@ type Scope struct {
 	// Roles, when not empty, are the only roles of messages. NoSummaries leaves out summaries.
 	Roles       []string
 	NoSummaries bool
-	// Unsettled also searches an index that another process is changing, as far as it is.
+	// Unsettled also searches an index that is not up to date, or that another process is changing, as far as it is.
 	Unsettled bool
 }
 

@@ -44,7 +44,7 @@ func (t TextID) Reading() form.Reading { return form.Reading(t[15]) }
 
 // Mention is a name or content in a step.
 type Mention struct {
-	// Head is the index of the first usage of the message, and Kind is the kind of that usage. Role is the role that RoleOf returns.
+	// Head is the index of the first usage of the message, and Kind is the kind of that usage. Role is the role that form.SearchRole returns.
 	Head int
 	Kind structure.UsageKind
 	Role string
@@ -59,7 +59,7 @@ func Mentions(s *structure.Span, do func(Mention) error) error {
 	for i := range s.Usages {
 		u := &s.Usages[i]
 		if u.Kind != structure.PartUsage {
-			m.Head, m.Kind, m.Role = i, u.Kind, RoleOf(s.Usages, i)
+			m.Head, m.Kind, m.Role = i, u.Kind, form.SearchRole(s.Usages, i)
 		}
 		if named := NameOf(u); named != "" {
 			m.Name, m.Usage = named, nil
@@ -73,29 +73,6 @@ func Mentions(s *structure.Span, do func(Mention) error) error {
 		}
 	}
 	return nil
-}
-
-// RoleOf returns the role by which a search finds the message at usage head: its own, or tool if its format gives results of
-// tools to the user.
-func RoleOf(usages []structure.Usage, head int) string {
-	role := usages[head].Role
-	if role != "user" {
-		return role
-	}
-	results := false
-	for i := head; i < form.End(usages, head); i++ {
-		switch usages[i].Piece {
-		case structure.OutputPiece:
-			results = true
-		case structure.FilePiece, structure.DataPiece:
-		default:
-			return role
-		}
-	}
-	if results {
-		return "tool"
-	}
-	return role
 }
 
 // NameOf returns the name of a document or file.

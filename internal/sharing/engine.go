@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/internal/remote"
+	"github.com/lineage-store/lineage/internal/requests"
 	"github.com/lineage-store/lineage/internal/resume"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -36,7 +37,10 @@ type Engine struct {
 	damage error          // damage reported by the last handle
 	tasks  sync.WaitGroup // goroutines of this engine
 
-	sessions sessions
+	// sessions number the commits of a guest, so that each is applied once. The owner forgets old sessions by itself. A guest
+	// does not ask for that when it closes: an engine can tell a new session from a forgotten one only until it forgets a
+	// session that started later.
+	sessions requests.Sessions
 	id       [16]byte // zero if the engine has none
 }
 

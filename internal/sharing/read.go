@@ -27,12 +27,12 @@ func (e *Engine) read(ctx context.Context) (*storeHandle, error) {
 	}
 	o := e.o.Options
 	o.Wait, o.Waiting = 0, nil
-	asked := e.lockAskedAt()
+	lockAsked := e.lockAskedAt()
 	own, err := embedded.Open(ctx, e.dir, o)
 	if err != nil {
 		return nil, err
 	}
-	return &storeHandle{Engine: own, own: own, readOnly: true, lockAsked: asked, done: make(chan struct{})}, nil
+	return &storeHandle{Engine: own, own: own, readOnly: true, lockAsked: lockAsked, done: make(chan struct{})}, nil
 }
 
 // yieldToWriters drops the handle of a reader when a process requests the lock.

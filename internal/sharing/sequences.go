@@ -87,9 +87,9 @@ func (e *Engine) Verify(ctx context.Context, o backend.VerifyOptions) iter.Seq2[
 				yield(backend.Finding{}, err)
 				return
 			}
-			found, again := false, false
+			found, retry := false, false
 			for f, err := range h.Verify(ctx, o) {
-				if again = !found && e.lost(h, err); again { // nothing was yielded, so it can start again
+				if retry = !found && e.lost(h, err); retry { // nothing was yielded, so it can start again
 					e.lose(h)
 					break
 				}
@@ -97,7 +97,7 @@ func (e *Engine) Verify(ctx context.Context, o backend.VerifyOptions) iter.Seq2[
 					return
 				}
 			}
-			if !again {
+			if !retry {
 				return
 			}
 		}

@@ -33,18 +33,19 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 		return e.applyOnce(ctx, c, o)
 	}
 	for try := 0; ; try++ {
-		request, err := do(ctx, e, func(h *storeHandle) (*backend.Once, error) { return e.sessions.take(ctx, h) })
+		session, err := do(ctx, e, func(h *storeHandle) (*backend.Once, error) { return e.sessions.Take(ctx, h.Head) })
 		if err != nil {
 			return backend.Receipt{}, err
 		}
-		once := *request
-		o.Once = &once
+		session.Sequence++
+		request := *session
+		o.Once = &request
 		r, err := e.applyOnce(ctx, c, o)
 		if sessionForgotten(err) && try < maxSessions {
 			continue
 		}
 		if !errors.Is(err, backend.ErrUncertain) && !errors.Is(err, backend.ErrDiverged) {
-			e.sessions.give(request)
+			e.sessions.Free(session)
 		}
 		return r, err
 	}

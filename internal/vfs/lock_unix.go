@@ -13,12 +13,12 @@ import (
 // the same file, also in this process. A shared lock excludes only exclusive ones. It ends when
 // the file is unlocked or closed, or when the process ends.
 func TryLock(f *os.File, shared bool) error {
-	how := unix.LOCK_EX
+	operation := unix.LOCK_EX
 	if shared {
-		how = unix.LOCK_SH
+		operation = unix.LOCK_SH
 	}
 	for {
-		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
+		err := unix.Flock(int(f.Fd()), operation|unix.LOCK_NB)
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.EWOULDBLOCK):

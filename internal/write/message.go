@@ -16,7 +16,7 @@ func Message(dst []structure.Usage, head structure.Usage, mediaType string, body
 	head.Piece = form.PlainPiece(head.Role)
 	kind := content.OriginOfRole(head.Role)
 	var err error
-	var divided form.Said
+	var divided form.SplitMessage
 	if mediaType == content.TypeJSON {
 		split, ok := form.Split(body, head.Role)
 		if head.Opaque = !ok; ok {

@@ -16,10 +16,10 @@ func (s *Stage) Apply(ctx context.Context, c *structure.Commit, o backend.Option
 	if err := s.check(ctx, &o); err != nil {
 		return backend.Receipt{}, err
 	}
-	given := make(map[content.ID]*structure.Block) // a usage may come before the block that it leaves its origin to
+	blocks := make(map[content.ID]*structure.Block) // a usage may come before the block that it leaves its origin to
 	for _, r := range c.Records {
-		if b, ok := r.(*structure.Block); ok && given[b.ID] == nil {
-			given[b.ID] = b
+		if b, ok := r.(*structure.Block); ok && blocks[b.ID] == nil {
+			blocks[b.ID] = b
 		}
 	}
 	before := len(s.batch.commit.Records)
@@ -30,7 +30,7 @@ func (s *Stage) Apply(ctx context.Context, c *structure.Commit, o backend.Option
 		}
 		err := s.refuse(ctx, r)
 		if err == nil {
-			err = s.stage(ctx, r, given)
+			err = s.stage(ctx, r, blocks)
 		}
 		if err != nil {
 			for _, undo := range slices.Backward(s.undo) {
@@ -119,9 +119,9 @@ func same(subject, id string, now, was structure.Record, none bool, err error) e
 	return nil
 }
 
-// stage adds a copy of a record to the batch and makes it visible to reads. given has the first block of each
+// stage adds a copy of a record to the batch and makes it visible to reads. blocks has the first block of each
 // content of the same commit.
-func (s *Stage) stage(ctx context.Context, r structure.Record, given map[content.ID]*structure.Block) error {
+func (s *Stage) stage(ctx context.Context, r structure.Record, blocks map[content.ID]*structure.Block) error {
 	switch r := r.(type) {
 	case *structure.Thread:
 		keep(s, s.threads, r.ID, r)
@@ -144,7 +144,7 @@ func (s *Stage) stage(ctx context.Context, r structure.Record, given map[content
 		put(s, s.runs, r.ID, structure.RunInfo{Run: own, Depth: depth})
 		s.batch.add(&own)
 	case *structure.Span:
-		return s.span(ctx, r, given)
+		return s.span(ctx, r, blocks)
 	case *structure.Tip:
 		c, err := s.Context(ctx, r.Context)
 		if err != nil {
@@ -254,7 +254,7 @@ func (s *Stage) deletedThread(ctx context.Context, id structure.ThreadID) error 
 }
 
 // span adds a span, which must be the next of its run.
-func (s *Stage) span(ctx context.Context, r *structure.Span, given map[content.ID]*structure.Block) error {
+func (s *Stage) span(ctx context.Context, r *structure.Span, blocks map[content.ID]*structure.Block) error {
 	run, own := s.runs[r.Ref.Run]
 	if !own {
 		var err error
@@ -278,7 +278,7 @@ func (s *Stage) span(ctx context.Context, r *structure.Span, given map[content.I
 			origin := *u.Origin
 			u.Origin = &origin
 		}
-		if err := s.settle(ctx, u, given[u.Content]); err != nil {
+		if err := s.settle(ctx, u, blocks[u.Content]); err != nil {
 			return err
 		}
 		if u.SourceID != "" && u.Lookup > 0 {

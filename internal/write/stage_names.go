@@ -123,20 +123,21 @@ func listed[K branchName | checkpointName, T any](
 // the name in the snapshot; nil removes it.
 func merged[T any](found iter.Seq2[*T, error], own map[string]*T, nameOf func(*T) string) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		var rest []*T
+		var added []*T
 		for _, record := range own {
 			if record != nil {
-				rest = append(rest, record)
+				added = append(added, record)
 			}
 		}
-		slices.SortFunc(rest, func(a, b *T) int { return strings.Compare(nameOf(a), nameOf(b)) })
-		next := func(before string, all bool) bool {
-			for len(rest) > 0 && (all || nameOf(rest[0]) < before) {
-				record := *rest[0]
-				if rest = rest[1:]; !yield(&record, nil) {
+		slices.SortFunc(added, func(a, b *T) int { return strings.Compare(nameOf(a), nameOf(b)) })
+		yieldAdded := func(n int) bool {
+			for _, record := range added[:n] {
+				c := *record
+				if !yield(&c, nil) {
 					return false
 				}
 			}
+			added = added[n:]
 			return true
 		}
 		for record, err := range found {
@@ -144,13 +145,15 @@ func merged[T any](found iter.Seq2[*T, error], own map[string]*T, nameOf func(*T
 				yield(nil, err)
 				return
 			}
-			if _, changed := own[nameOf(record)]; changed {
+			name := nameOf(record)
+			if _, changed := own[name]; changed {
 				continue
 			}
-			if !next(nameOf(record), false) || !yield(record, nil) {
+			before, _ := slices.BinarySearchFunc(added, name, func(a *T, name string) int { return strings.Compare(nameOf(a), name) })
+			if !yieldAdded(before) || !yield(record, nil) {
 				return
 			}
 		}
-		next("", true)
+		yieldAdded(len(added))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/requests"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -22,7 +23,7 @@ type Writer struct {
 	busy     *contextLocks
 	serial   chan struct{} // held by one of the changes that were overtaken often
 	batches  *sync.Pool
-	sessions sessions
+	sessions requests.Sessions // of requests that must be applied once
 	attached sync.Map
 	// durability is that of commits.
 	durability backend.Durability
@@ -91,11 +92,11 @@ func (w *Writer) Commit(ctx context.Context, b *Batch) (backend.Receipt, error) 
 	}
 	receipt, err := w.engine.Apply(ctx, &b.commit, b.Options)
 	for try := 1; b.Once != nil && errors.Is(err, backend.ErrUncertain) && ctx.Err() == nil && try < mostRepeats; try++ {
-		again, failed := w.engine.Apply(ctx, &b.commit, b.Options)
+		repeated, failed := w.engine.Apply(ctx, &b.commit, b.Options)
 		if failed != nil {
 			continue // that says nothing of the first
 		}
-		return again, nil
+		return repeated, nil
 	}
 	return receipt, err
 }
@@ -238,15 +239,6 @@ func (w *Writer) Make(ctx context.Context, fill func(b *Batch, t Try) error) (ba
 type changeFunc func(b *Batch, t Try) error
 
 func (f changeFunc) Fill(_ context.Context, b *Batch, t Try) error { return f(b, t) }
-
-// sessions number the requests of a writer that must be applied at most once. A session has one request at a
-// time, so that numbers arrive in order.
-type sessions struct {
-	mu   sync.Mutex
-	free []*session
-}
-
-type session struct{ next backend.Once }
 
 // Wanted reports whether the lock of a context may be held or waited for.
 func (w *Writer) Wanted(id structure.ContextID) bool { return w.busy.wanted(id) }

@@ -79,26 +79,26 @@ func (c *Conversation) AddRest(size int64, nodes iter.Seq[Node]) {
 	c.restSize += size
 	c.Rest = func(yield func([]Node) bool) {
 		if before != nil {
-			for some := range before {
-				if !yield(some) {
+			for part := range before {
+				if !yield(part) {
 					return
 				}
 			}
 		}
-		var some []Node
+		var batch []Node
 		bytes := int64(0)
 		for n := range nodes {
-			some = append(some, n)
-			if bytes += NodesSize(some[len(some)-1:]); len(some) < PartNodes && bytes < PartBytes {
+			batch = append(batch, n)
+			if bytes += NodesSize(batch[len(batch)-1:]); len(batch) < PartNodes && bytes < PartBytes {
 				continue
 			}
-			if !yield(some) {
+			if !yield(batch) {
 				return
 			}
-			some, bytes = nil, 0 // the caller may keep them
+			batch, bytes = nil, 0 // the caller may keep them
 		}
-		if len(some) > 0 {
-			yield(some)
+		if len(batch) > 0 {
+			yield(batch)
 		}
 	}
 }
@@ -109,8 +109,8 @@ func (c *Conversation) Parts() iter.Seq[[]Node] {
 		if !yield(c.Nodes) || c.Rest == nil {
 			return
 		}
-		for some := range c.Rest {
-			if cleanNodes(some); !yield(some) {
+		for part := range c.Rest {
+			if cleanNodes(part); !yield(part) {
 				return
 			}
 		}
@@ -119,8 +119,8 @@ func (c *Conversation) Parts() iter.Seq[[]Node] {
 
 // Says reports whether the conversation has messages, and not only records beside them.
 func (c *Conversation) Says() bool {
-	for some := range c.Parts() {
-		if slices.ContainsFunc(some, func(n Node) bool { return n.Aside != lineage.AsideLog }) {
+	for part := range c.Parts() {
+		if slices.ContainsFunc(part, func(n Node) bool { return n.Aside != lineage.AsideLog }) {
 			return true
 		}
 	}

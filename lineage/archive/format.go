@@ -33,6 +33,9 @@ type Format struct {
 	// Bare is set if the program also keeps its sessions in another format, which states more of them. What that has
 	// stated of a conversation stays: an input of a bare format only adds what was not stated.
 	Bare bool
+	// Rows is set, for a format of databases, if the rows of a session (Conversation.Rows), one on a line, can be read like a
+	// database: as a stream, if the format is named.
+	Rows bool
 	// Version is increased when the reader of a format that grows states more about sessions that were read before, such as
 	// their titles. Followers read them again.
 	Version int

@@ -57,8 +57,8 @@ type guardedLines struct {
 
 func (l *guardedLines) Read(p []byte) (int, error) {
 	n, err := l.r.Read(p)
-	if over := l.g.add(int64(bytes.Count(p[:n], []byte{'\n'}))); over != nil {
-		return n, over
+	if exceeded := l.g.add(int64(bytes.Count(p[:n], []byte{'\n'}))); exceeded != nil {
+		return n, exceeded
 	}
 	return n, err
 }
@@ -72,8 +72,8 @@ type guardedReader struct {
 
 func (r *guardedReader) Read(p []byte) (int, error) {
 	n, err := r.r.Read(p)
-	if over := r.g.expand(int64(n)); over != nil {
-		return n, over
+	if exceeded := r.g.expand(int64(n)); exceeded != nil {
+		return n, exceeded
 	}
 	return n, err
 }

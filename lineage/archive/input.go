@@ -87,9 +87,9 @@ func (in *Input) OpenInput(ctx context.Context, name string) (*Input, io.Closer,
 	if err != nil {
 		return nil, nil, err
 	}
-	one := NewInput(in.FileName(name), &cancelReader{ctx, f})
-	one.limits = in.limits
-	return one, f, nil
+	opened := NewInput(in.FileName(name), &cancelReader{ctx, f})
+	opened.limits = in.limits
+	return opened, f, nil
 }
 
 // ReadFile returns the content of one of Files.

@@ -32,8 +32,8 @@ func (in *Input) Items(ctx context.Context) iter.Seq2[Item, error] {
 				return
 			}
 			var damage *Damage
-			if over := in.guard.item(); over != nil && (err == nil || errors.As(err, &damage)) {
-				err, damage = over, nil
+			if exceeded := in.guard.item(); exceeded != nil && (err == nil || errors.As(err, &damage)) {
+				err, damage = exceeded, nil
 			}
 			if err != nil && !errors.As(err, &damage) {
 				yield(Item{}, in.Unreadable(s.at, err))

@@ -176,27 +176,11 @@ func (t *Tree) order(current string) []int32 {
 		t.messages[i].parent = t.parent(int32(i))
 	}
 	t.cutCircles()
-	starts := make([]int32, len(t.messages)+2) // of the children of a message among all, from the second on
-	for i := range t.messages {
-		if p := t.messages[i].parent; p >= 0 {
-			starts[p+2]++
-		}
-	}
-	// Children of a message are adjacent, in the order of their parents.
-	for i := range t.messages {
-		starts[i+2] += starts[i+1]
-	}
-	lists := make([]int32, starts[len(t.messages)+1])
-	for i := range t.messages {
-		if p := t.messages[i].parent; p >= 0 {
-			lists[starts[p+1]] = int32(i)
-			starts[p+1]++
-		}
-	}
-	onWay := make([]bool, len(t.messages))
+	children, starts := t.children()
+	onPath := make([]bool, len(t.messages)) // to the current message
 	if i, ok := t.index[HashID(current)]; ok {
 		for ; i >= 0; i = t.messages[i].parent {
-			onWay[i] = true
+			onPath[i] = true
 		}
 	}
 	out := make([]int32, 0, len(t.messages))
@@ -207,28 +191,49 @@ func (t *Tree) order(current string) []int32 {
 			i := stack[len(stack)-1]
 			stack = stack[:len(stack)-1]
 			out = append(out, i)
-			below := lists[starts[i]:starts[i+1]]
-			way := int32(-1)
-			for k := len(below) - 1; k >= 0; k-- {
-				if onWay[below[k]] {
-					way = below[k]
+			first := int32(-1) // the child that is visited first
+			for _, child := range slices.Backward(children[starts[i]:starts[i+1]]) {
+				if onPath[child] {
+					first = child
 				} else {
-					stack = append(stack, below[k])
+					stack = append(stack, child)
 				}
 			}
-			if way >= 0 {
-				stack = append(stack, way)
+			if first >= 0 {
+				stack = append(stack, first)
 			}
 		}
 	}
 	for _, wanted := range []bool{true, false} {
 		for i := range t.messages {
-			if t.messages[i].parent < 0 && onWay[i] == wanted {
+			if t.messages[i].parent < 0 && onPath[i] == wanted {
 				visit(int32(i))
 			}
 		}
 	}
 	return out
+}
+
+// children returns the children of all messages, in the order of their parents. Those of message i begin at starts[i] and end
+// before starts[i+1].
+func (t *Tree) children() (children, starts []int32) {
+	starts = make([]int32, len(t.messages)+2) // while the list is filled, message i has its place at i+1
+	for i := range t.messages {
+		if p := t.messages[i].parent; p >= 0 {
+			starts[p+2]++
+		}
+	}
+	for i := range t.messages {
+		starts[i+2] += starts[i+1]
+	}
+	children = make([]int32, starts[len(t.messages)+1])
+	for i := range t.messages {
+		if p := t.messages[i].parent; p >= 0 {
+			children[starts[p+1]] = int32(i)
+			starts[p+1]++
+		}
+	}
+	return children, starts
 }
 
 // cutCircles makes the first message of each circle the beginning of a history.

@@ -151,28 +151,40 @@ func (v *ContextValues) All(prefix, after string) iter.Seq2[Value, error] {
 		}
 		for {
 			key, err := leastKey(records)
-			if key == "" && err == nil {
+			if err != nil {
+				yield(Value{}, err)
 				return
 			}
-			var value Value
-			ok := false
-			for i := range records {
-				if err != nil || !records[i].has(key) {
-					continue
-				}
-				if !ok { // the lowest level counts
-					value, ok, err = v.inForce(v.levels[i], key)
-				}
-				records[i].advance()
+			if key == "" {
+				return
 			}
-			if err == nil && (!ok || value.Deleted()) {
-				continue
+			value, ok, err := v.takeLowest(records, key)
+			if err != nil {
+				yield(Value{}, err)
+				return
 			}
-			if !yield(value, err) || err != nil {
+			if ok && !value.Deleted() && !yield(value, nil) {
 				return
 			}
 		}
 	}
+}
+
+// takeLowest returns the value of a key at the lowest level at which it is in force, if any, and moves the records of all
+// levels past the key.
+func (v *ContextValues) takeLowest(records []levelRecords, key string) (value Value, ok bool, err error) {
+	for i := range records {
+		if !records[i].has(key) {
+			continue
+		}
+		if !ok {
+			if value, ok, err = v.inForce(v.levels[i], key); err != nil {
+				return Value{}, false, err
+			}
+		}
+		records[i].advance()
+	}
+	return value, ok, nil
 }
 
 // levelRecords reads the records of a level in the order of their keys.

@@ -17,20 +17,29 @@ const maxOpen = 1 << 16
 // maxLeft limits the omitted blocks that are looked up together.
 const maxLeft = 512
 
+// Bodies in chunks may have bodiesFrom bytes together, or maxExpansion times the size of the bundle.
+const (
+	bodiesFrom   = 64 << 30
+	maxExpansion = 4096
+)
+
 // check checks a whole bundle. It reports whether the bundle has bodies in chunks.
-func check(ctx context.Context, r io.Reader, here backend.Reader) (bodies bool, err error) {
+func check(ctx context.Context, r io.Reader, store backend.Reader) (bodies bool, err error) {
 	in, err := newReader(r)
 	if err != nil {
 		return false, err
 	}
 	defer in.close()
-	c := checker{ctx: ctx, in: in, here: here, open: make(pieces), owners: make(map[structure.Owner]bool),
+	c := checker{ctx: ctx, in: in, store: store, open: make(pieces), owners: make(map[structure.Owner]bool),
 		deleted: make(map[structure.ContextID]bool), parents: make(map[structure.ContextID]bool), references: newReferences()}
 	if err := in.each(ctx, c.entry); err != nil {
 		return false, err
 	}
 	for id, p := range c.open {
 		return false, corrupt(in.offset, "run %v ends at place %d and not at %d", id, p.at, p.last)
+	}
+	if err := c.bodySizes(); err != nil {
+		return false, err
 	}
 	if err := c.checkLeft(); err != nil {
 		return false, err
@@ -41,7 +50,7 @@ func check(ctx context.Context, r io.Reader, here backend.Reader) (bodies bool, 
 	return c.bodies, nil
 }
 
-func (c *checker) entry(e *entry) error {
+func (c *checker) entry(e *decodedEntry) error {
 	switch e.tag {
 	case entryRun:
 		return c.piece(&e.piece)
@@ -129,7 +138,7 @@ func (c *checker) miss(what string) {
 
 func (c *checker) leftSpans(p *runPiece) error {
 	at := structure.SpanRef{Run: p.run.ID, Seq: p.from}
-	d, err := c.here.Digest(c.ctx, at)
+	d, err := c.store.Digest(c.ctx, at)
 	if err == nil && d == p.before {
 		return nil
 	}
@@ -142,7 +151,7 @@ func (c *checker) leftSpans(p *runPiece) error {
 
 func (c *checker) leftKey(key content.Key) error {
 	add(&c.references, key)
-	_, err := c.here.Chunks(c.ctx, []content.Key{key})
+	_, err := c.store.Chunks(c.ctx, []content.Key{key})
 	if errors.Is(err, backend.ErrNotFound) {
 		c.miss("chunk " + key.String())
 		return nil
@@ -152,7 +161,7 @@ func (c *checker) leftKey(key content.Key) error {
 
 // checkLeft looks up the omitted blocks in the store.
 func (c *checker) checkLeft() error {
-	has, err := c.here.Has(c.ctx, c.left)
+	has, err := c.store.Has(c.ctx, c.left)
 	if err != nil {
 		return err
 	}
@@ -160,7 +169,7 @@ func (c *checker) checkLeft() error {
 		if has[i] {
 			continue
 		}
-		if _, err := c.here.Blocks(c.ctx, []content.ID{id}); errors.Is(err, backend.ErrNotFound) {
+		if _, err := c.store.Blocks(c.ctx, []content.ID{id}); errors.Is(err, backend.ErrNotFound) {
 			c.miss("block " + id.String())
 		} else if err != nil && !errors.Is(err, backend.ErrErased) {
 			return err

@@ -1,7 +1,11 @@
 package bundle
 
 import (
+	"fmt"
+	"math"
+
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -32,14 +36,24 @@ func (c *checker) span(s *structure.Span, digest structure.Digest) error {
 func (c *checker) block(b *structure.Block) error {
 	if b.Tree.Size != 0 && !has(&c.references, b.Tree.Key) {
 		err := c.require("chunk", b.Tree.Key, func() error {
-			_, err := c.here.Chunks(c.ctx, []content.Key{b.Tree.Key})
+			_, err := c.store.Chunks(c.ctx, []content.Key{b.Tree.Key})
 			return err
 		})
 		if err != nil {
 			return err
 		}
 	}
+	c.claimed += min(max(b.Tree.Size, 0), math.MaxInt64-c.claimed)
 	add(&c.references, b.ID)
+	return nil
+}
+
+// bodySizes refuses bodies that are much larger than the bundle. The body of a large block is hashed before it is used,
+// and a tree of a few chunks can claim any size.
+func (c *checker) bodySizes() error {
+	if most := max(bodiesFrom, maxExpansion*c.in.offset); c.claimed > most {
+		return fmt.Errorf("bundle of %d bytes: bodies of %d bytes in chunks, at most %d: %w", c.in.offset, c.claimed, most, backend.ErrTooLarge)
+	}
 	return nil
 }
 

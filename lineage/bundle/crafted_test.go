@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -129,7 +130,7 @@ func TestManyEntriesInLittle(t *testing.T) {
 	require.NoError(t, err)
 	defer in.close()
 	read := 0
-	err = in.each(bg, func(*entry) error { read++; return nil })
+	err = in.each(bg, func(*decodedEntry) error { read++; return nil })
 	require.ErrorIs(t, err, backend.ErrTooLarge)
 	require.Less(t, read, n/4)
 	_, err = Import(bg, emptyStore(t), bytes.NewReader(b.Bytes()), ImportOptions{})
@@ -168,6 +169,48 @@ func TestManyRecordsInLittle(t *testing.T) {
 		require.ErrorContains(t, err, "too many records and usages")
 		require.Less(t, allocated, uint64(craftedMemory), name)
 	}
+}
+
+// A body of a few chunks that claims exabytes is refused before it is hashed. Bodies that repeat a chunk often are
+// imported.
+func TestEndlessBody(t *testing.T) {
+	body := func(height uint8) (root content.Root, chunks []structure.Record) {
+		chunk := []byte("repeated")
+		root = content.Root{Key: content.KeyOf(chunk), Size: int64(len(chunk))}
+		chunks = append(chunks, &structure.Chunk{Key: root.Key, Bytes: chunk})
+		for range height {
+			const children = 128
+			root.Height++
+			node := binary.AppendUvarint([]byte{1, root.Height}, children)
+			for range children {
+				node = binary.AppendUvarint(append(node, root.Key[:]...), uint64(root.Size))
+			}
+			root.Key, root.Size = content.KeyOf(node), children*root.Size
+			chunks = append(chunks, &structure.Chunk{Key: root.Key, Bytes: node})
+		}
+		return root, chunks
+	}
+	bundle := func(id content.ID, root content.Root, chunks []structure.Record) []byte {
+		c := craft(t)
+		c.commit(entryBody, &structure.Block{Block: content.Block{ID: id, Size: root.Size}})
+		c.commit(entryChunks, chunks...)
+		return c.commit(entryHistory, &structure.Block{Block: content.Block{ID: id, Size: root.Size}, Tree: root}).end()
+	}
+	ctx, cancel := context.WithTimeout(bg, time.Minute)
+	defer cancel()
+	root, chunks := body(8) // 2^59 bytes
+	s := emptyStore(t)
+	_, err := Import(ctx, s, bytes.NewReader(bundle(content.Sum([]byte("any")), root, chunks)), ImportOptions{})
+	require.ErrorIs(t, err, backend.ErrTooLarge)
+	head, err := s.View().Head(bg)
+	require.NoError(t, err)
+	require.Zero(t, head.Number)
+
+	root, chunks = body(3) // 16 MiB
+	whole := bytes.Repeat([]byte("repeated"), int(root.Size/8))
+	_, err = Import(ctx, s, bytes.NewReader(bundle(content.Sum(whole), root, chunks)), ImportOptions{})
+	require.NoError(t, err)
+	requireSound(t, s)
 }
 
 // Many branches of one name take time and memory by their number, and not by its square.

@@ -39,8 +39,8 @@ var kindsOf = map[byte][]structure.Kind{
 	entryValues:  {structure.KindValue},
 }
 
-// entry is a decoded entry.
-type entry struct {
+// decodedEntry is an entry of a bundle, decoded.
+type decodedEntry struct {
 	tag    byte
 	piece  runPiece
 	key    content.Key
@@ -49,7 +49,7 @@ type entry struct {
 }
 
 // block returns the only record of a commit of one block.
-func (e *entry) block() *structure.Block { return e.commit.Records[0].(*structure.Block) }
+func (e *decodedEntry) block() *structure.Block { return e.commit.Records[0].(*structure.Block) }
 
 // fact is a thread, a context with its reflog and summaries, or a remnant.
 type fact struct {
@@ -60,8 +60,8 @@ type fact struct {
 }
 
 // decode decodes an entry and checks its form.
-func (r *reader) decode(tag byte, b []byte) (*entry, error) {
-	e := &entry{tag: tag}
+func (r *reader) decode(tag byte, b []byte) (*decodedEntry, error) {
+	e := &decodedEntry{tag: tag}
 	ok := true
 	switch tag {
 	case entryRun:
@@ -100,7 +100,7 @@ func (r *reader) decode(tag byte, b []byte) (*entry, error) {
 }
 
 // checkForm checks the records of a commit.
-func (r *reader) checkForm(e *entry) (err error) {
+func (r *reader) checkForm(e *decodedEntry) (err error) {
 	records := e.commit.Records
 	switch e.tag {
 	case entryHistory:
@@ -193,7 +193,7 @@ func (r *reader) names(records []structure.Record) error {
 }
 
 // each calls f for each entry.
-func (r *reader) each(ctx context.Context, f func(*entry) error) error {
+func (r *reader) each(ctx context.Context, f func(*decodedEntry) error) error {
 	for {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -13,7 +13,7 @@ import (
 )
 
 // facts adds new threads and contexts, and updates those that are in the store.
-func (im *importer) facts(e *entry) error {
+func (im *importer) facts(e *decodedEntry) error {
 	to := commitDraft{Batch: im.batch(), stated: make(map[structure.ContextID]bool)}
 	defer im.writer.Release(to.Batch)
 	to.Reset(e.commit.Time)
@@ -180,11 +180,11 @@ func (im *importer) compare(ours *backend.Context, t *theirs) (verdict, []*struc
 		}
 		return ahead, nil, nil
 	}
-	one, err := im.engine.Digest(im.ctx, ours.Tip)
+	localDigest, err := im.engine.Digest(im.ctx, ours.Tip)
 	if err != nil {
 		return 0, nil, err
 	}
-	if other, err := im.engine.Digest(im.ctx, t.Tip); err != nil || one == other {
+	if other, err := im.engine.Digest(im.ctx, t.Tip); err != nil || localDigest == other {
 		return same, added, err
 	}
 	if !movedThere {
@@ -217,13 +217,13 @@ func without(entries, other []*structure.Reflog) (rest []*structure.Reflog) {
 		k.At = write.Kept(r.At)
 		return k
 	}
-	there := make(map[structure.Reflog]int, len(other))
+	counts := make(map[structure.Reflog]int, len(other))
 	for _, r := range other {
-		there[key(r)]++
+		counts[key(r)]++
 	}
 	for _, r := range entries {
-		if k := key(r); there[k] > 0 {
-			there[k]--
+		if k := key(r); counts[k] > 0 {
+			counts[k]--
 			continue
 		}
 		rest = append(rest, r)

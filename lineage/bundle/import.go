@@ -29,27 +29,8 @@ func Import(ctx context.Context, store *lineage.Store, r io.Reader, o ImportOpti
 	}
 	closed := make(map[structure.RunID]bool)
 	for attempt := 1; ; {
-		again, err := source.again()
-		if err != nil {
-			return ImportReport{}, err
-		}
 		im := newImporter(ctx, writer, o, closed)
-		if bodies {
-			if err = im.readBodies(again); err == nil {
-				again, err = source.again()
-			}
-		}
-		if err == nil {
-			err = im.read(again)
-		}
-		if im.reviving = err == nil && len(im.revive) > 0; im.reviving {
-			if again, err = source.again(); err == nil {
-				err = im.read(again)
-			}
-		}
-		if err == nil {
-			err = im.engine.Sync(ctx)
-		}
+		err := im.readAll(source, bodies)
 		if err == nil || ctx.Err() != nil {
 			return im.report, err
 		}
@@ -99,6 +80,32 @@ func closeRun(closed map[structure.RunID]bool, span string) bool {
 	return err == nil && !known
 }
 
+// readAll reads the bundle as often as necessary: its bodies before all else, if they have to be, and all of it again if
+// contexts of the store come back to life.
+func (im *importer) readAll(source *bundleInput, bodies bool) error {
+	pass := func(read func(io.Reader) error) error {
+		r, err := source.again()
+		if err != nil {
+			return err
+		}
+		return read(r)
+	}
+	if bodies {
+		if err := pass(im.readBodies); err != nil {
+			return err
+		}
+	}
+	if err := pass(im.read); err != nil {
+		return err
+	}
+	if im.reviving = len(im.revive) > 0; im.reviving {
+		if err := pass(im.read); err != nil {
+			return err
+		}
+	}
+	return im.engine.Sync(im.ctx)
+}
+
 func (im *importer) read(r io.Reader) error {
 	if err := im.begin(r); err != nil {
 		return err
@@ -133,7 +140,7 @@ func (im *importer) begin(r io.Reader) error {
 	return err
 }
 
-func (im *importer) entry(e *entry) error {
+func (im *importer) entry(e *decodedEntry) error {
 	if im.reviving {
 		return im.reviveEntry(e)
 	}

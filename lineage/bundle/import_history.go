@@ -136,7 +136,7 @@ func (im *importer) spanSet(s *structure.SpanSet) ([]structure.Record, error) {
 }
 
 // bodyEntry stores the chunks of bodies that the store does not have, and checks the bodies.
-func (im *importer) bodyEntry(e *entry) error {
+func (im *importer) bodyEntry(e *decodedEntry) error {
 	switch e.tag {
 	case entryBody:
 		return im.description(e.tag, e.block())
@@ -161,7 +161,7 @@ func (im *importer) bodyEntry(e *entry) error {
 }
 
 // reviveEntry stores content that was erased in the store and is used again.
-func (im *importer) reviveEntry(e *entry) error {
+func (im *importer) reviveEntry(e *decodedEntry) error {
 	switch e.tag {
 	case entryBody:
 		im.skipChunks = !im.revive[e.block().ID]
@@ -287,8 +287,8 @@ func (im *importer) freeSources(records []structure.Record, refused string) erro
 		case *structure.Run:
 			homes[r.ID] = r.Home
 		case *structure.Span:
-			home, ok := homes[r.Ref.Run]
-			if !ok {
+			home, known := homes[r.Ref.Run]
+			if !known {
 				run, err := im.engine.Run(im.ctx, r.Ref.Run)
 				if err != nil {
 					return err
@@ -297,24 +297,32 @@ func (im *importer) freeSources(records []structure.Record, refused string) erro
 				homes[r.Ref.Run] = home
 			}
 			for i := range r.Usages {
-				u := &r.Usages[i]
-				if u.Lookup == 0 {
-					continue
-				}
-				l := sourceKey{home, u.SourceID, u.Lookup}
-				twice := taken[l]
-				if !twice {
-					var err error
-					if twice, err = im.isTaken(l); err != nil {
-						return err
-					}
-				}
-				if taken[l] = true; twice || refused == fmt.Sprintf("%.80q", u.SourceID) {
-					u.Lookup = 0
-					im.report.Sources++
+				if err := im.freeSource(&r.Usages[i], home, taken, refused); err != nil {
+					return err
 				}
 			}
 		}
+	}
+	return nil
+}
+
+// freeSource removes the source id of a usage if it is refused, or if another message has it: in the store, or one before,
+// in taken.
+func (im *importer) freeSource(u *structure.Usage, home structure.Home, taken map[sourceKey]bool, refused string) (err error) {
+	if u.Lookup == 0 {
+		return nil
+	}
+	key := sourceKey{home, u.SourceID, u.Lookup}
+	duplicate := taken[key]
+	if !duplicate {
+		if duplicate, err = im.isTaken(key); err != nil {
+			return err
+		}
+	}
+	taken[key] = true
+	if duplicate || refused == fmt.Sprintf("%.80q", u.SourceID) {
+		u.Lookup = 0
+		im.report.Sources++
 	}
 	return nil
 }

@@ -165,13 +165,13 @@ func freeSource[R any](n *naming, subject, sourceID string, find func(context.Co
 }
 
 // free returns the wanted name, or a similar one if it is taken.
-func (n *naming) free(subject, wanted string, look func(string) error) (string, error) {
+func (n *naming) free(subject, wanted string, find func(string) error) (string, error) {
 	for i := n.tried[subject+" "+wanted]; ; i++ {
 		name := similar(wanted, i)
 		if n.taken[subject+" "+name] {
 			continue
 		}
-		err := look(name)
+		err := find(name)
 		if errors.Is(err, backend.ErrNotFound) {
 			n.taken[subject+" "+name], n.tried[subject+" "+wanted] = true, i+1
 			return name, nil

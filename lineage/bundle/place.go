@@ -88,7 +88,7 @@ func (im *importer) chooseMode(l *incoming) error {
 				return nil
 			}
 		}
-		l.mode, l.have, l.window = comparing, last.Seq, nil
+		l.mode, l.last, l.window = comparing, last.Seq, nil
 		return nil
 	}
 }
@@ -139,18 +139,15 @@ func (im *importer) place(s *structure.Span) ([]structure.Record, error) {
 	}
 	d := structure.NextDigest(l.digest, s.Usages)
 	for l.mode == comparing {
-		same := false
-		if place := l.at + 1 - l.after; place <= l.have {
-			ours, err := im.digestAt(l, place)
+		if place := l.at + 1 - l.after; place <= l.last { // the store's run has a span there
+			local, err := im.digestAt(l, place)
 			if err != nil {
 				return nil, err
 			}
-			if same = ours == d; !same {
-				im.fork(l)
+			if local == d {
+				break
 			}
-		}
-		if same {
-			break
+			im.fork(l)
 		}
 		if err := im.chooseMode(l); err != nil {
 			return nil, err
@@ -203,7 +200,7 @@ func (im *importer) digestAt(l *incoming, place uint64) (structure.Digest, error
 	if err != nil {
 		return structure.Digest{}, err
 	}
-	end := structure.SpanRef{Run: l.run, Seq: min(l.have, place+windowSize-1)}
+	end := structure.SpanRef{Run: l.run, Seq: min(l.last, place+windowSize-1)}
 	l.window, l.first = l.window[:0], place
 	d := l.digest
 	for step, err := range im.engine.Path(im.ctx, end, structure.Window{From: info.Position(place)}, backend.PathOptions{}) {

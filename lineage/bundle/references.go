@@ -16,16 +16,17 @@ import (
 // spans are kept as fingerprints with a random seed, so that nobody can construct a collision.
 type references struct {
 	seed     maphash.Seed
-	had      map[uint64]struct{}
+	known    map[uint64]struct{}
 	runs     map[structure.RunID]uint64 // last place
 	contexts map[structure.ContextID]structure.ThreadID
 	parents  map[structure.ContextID]bool // contexts that others have as parent and that came before them
 	bodies   bool                         // the bundle has bodies in chunks
+	claimed  int64                        // size of all bodies in chunks, as their blocks state it; at most math.MaxInt64
 }
 
 func newReferences() references {
 	return references{
-		seed: maphash.MakeSeed(), had: make(map[uint64]struct{}), runs: make(map[structure.RunID]uint64),
+		seed: maphash.MakeSeed(), known: make(map[uint64]struct{}), runs: make(map[structure.RunID]uint64),
 		contexts: make(map[structure.ContextID]structure.ThreadID), parents: make(map[structure.ContextID]bool),
 	}
 }
@@ -37,11 +38,13 @@ type spanDigest struct {
 }
 
 // add records a content id, the key of a chunk, the id of a span set, or a span with its digest.
-func add[T comparable](r *references, id T) { r.had[maphash.Comparable(r.seed, any(id))] = struct{}{} }
+func add[T comparable](r *references, id T) {
+	r.known[maphash.Comparable(r.seed, any(id))] = struct{}{}
+}
 
 // has reports whether add was called with an id.
 func has[T comparable](r *references, id T) bool {
-	_, ok := r.had[maphash.Comparable(r.seed, any(id))]
+	_, ok := r.known[maphash.Comparable(r.seed, any(id))]
 	return ok
 }
 
@@ -59,7 +62,7 @@ func (c *checker) requireContent(id content.ID) error {
 		return nil
 	}
 	return c.require("block", id, func() error {
-		_, err := c.here.Blocks(c.ctx, []content.ID{id})
+		_, err := c.store.Blocks(c.ctx, []content.ID{id})
 		if err == nil || errors.Is(err, backend.ErrErased) {
 			add(&c.references, id)
 			return nil
@@ -73,7 +76,7 @@ func (c *checker) requireSpan(ref structure.SpanRef) error {
 		return nil
 	}
 	return c.require("span", ref, func() error {
-		_, err := c.here.Digest(c.ctx, ref)
+		_, err := c.store.Digest(c.ctx, ref)
 		return err
 	})
 }
@@ -83,7 +86,7 @@ func (c *checker) requireSet(id structure.SpanSetID) error {
 		return nil
 	}
 	return c.require("span set", id, func() error {
-		_, err := c.here.SpanSet(c.ctx, id)
+		_, err := c.store.SpanSet(c.ctx, id)
 		return err
 	})
 }
@@ -93,7 +96,7 @@ func (c *checker) requireThread(id structure.ThreadID) error {
 		return nil
 	}
 	return c.require("thread", id, func() error {
-		_, err := c.here.Thread(c.ctx, id)
+		_, err := c.store.Thread(c.ctx, id)
 		return err
 	})
 }
@@ -105,7 +108,7 @@ func (c *checker) requireContext(id structure.ContextID) (thread structure.Threa
 		return thread, nil
 	}
 	err = c.require("context", id, func() error {
-		found, err := c.here.Context(c.ctx, id)
+		found, err := c.store.Context(c.ctx, id)
 		thread = found.Thread
 		return err
 	})
@@ -123,7 +126,7 @@ func (c *checker) requireBefore(p *runPiece) error {
 	}
 	var ours structure.Digest
 	err := c.require("span", ref, func() (err error) {
-		ours, err = c.here.Digest(c.ctx, ref)
+		ours, err = c.store.Digest(c.ctx, ref)
 		return err
 	})
 	if err == nil && ours != p.before {
@@ -136,7 +139,7 @@ func (c *checker) requireBefore(p *runPiece) error {
 type checker struct {
 	ctx     context.Context
 	in      *reader
-	here    backend.Reader
+	store   backend.Reader
 	open    pieces
 	left    []content.ID                 // omitted blocks that were not looked up yet
 	owners  map[structure.Owner]bool     // possible owners of values

@@ -88,19 +88,19 @@ func (e *exporter) piece(end structure.SpanRef) error {
 
 // known returns the last place up to which the other store has the same run.
 func (e *exporter) known(end structure.SpanRef) (uint64, error) {
-	have, ok := e.o.Have.runs[end.Run]
-	if !ok || have.last == 0 {
+	known, ok := e.o.Have.runs[end.Run]
+	if !ok || known.last == 0 {
 		return 0, nil
 	}
-	at := structure.SpanRef{Run: end.Run, Seq: have.last}
+	at := structure.SpanRef{Run: end.Run, Seq: known.last}
 	d, err := e.from.Digest(e.ctx, at)
 	if errors.Is(err, backend.ErrNotFound) {
 		return 0, nil // the other store's run is longer
 	}
-	if err != nil || d != have.digest {
+	if err != nil || d != known.digest {
 		return 0, err
 	}
-	return min(have.last, end.Seq), nil
+	return min(known.last, end.Seq), nil
 }
 
 func (e *exporter) span(step *backend.Step) error {
@@ -265,7 +265,7 @@ func (e *exporter) used(id content.ID, b *structure.Block) error {
 	if err := e.derived(b.Origin.ParentID); err != nil {
 		return err
 	}
-	if _, have := e.o.Have.contents[prefixOf(id)]; have {
+	if _, known := e.o.Have.contents[prefixOf(id)]; known {
 		e.report.Left++
 		return e.commit(entryLeft, b.CreatedAt, description(&b.Block))
 	}
@@ -336,7 +336,7 @@ func (e *exporter) large(b *structure.Block) error {
 			return nil
 		}
 		e.written[p] = 0
-		if _, have := e.o.Have.chunks[p]; have {
+		if _, known := e.o.Have.chunks[p]; known {
 			e.report.Left++
 			return e.out.entry(entryLeftKey, key[:])
 		}

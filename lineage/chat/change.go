@@ -9,16 +9,16 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// change is a chat in a state: inside a transaction, where it is changed, or in the current state, where it is only
+// openChat is a chat in a state: inside a transaction, where it is changed, or in the current state, where it is only
 // read.
-type change struct {
+type openChat struct {
 	*state
 	t      *structure.Thread // as of the start of the change
 	thread *lineage.Thread
 }
 
 // change changes an existing chat in one transaction.
-func (s *state) change(ctx context.Context, chatID string, do func(c *change) error) error {
+func (s *state) change(ctx context.Context, chatID string, do func(c *openChat) error) error {
 	return s.update(ctx, func(in *state) error {
 		t, err := in.thread(ctx, chatID)
 		if err != nil {
@@ -28,13 +28,13 @@ func (s *state) change(ctx context.Context, chatID string, do func(c *change) er
 		if err != nil {
 			return err
 		}
-		return do(&change{state: in, t: t, thread: thread})
+		return do(&openChat{state: in, t: t, thread: thread})
 	})
 }
 
 // touch sets the update time of the chat to now. It does nothing if the added messages have about the current time,
 // which then counts.
-func (c *change) touch(ctx context.Context, added ...Message) error {
+func (c *openChat) touch(ctx context.Context, added ...Message) error {
 	limit := now().Add(-time.Second).UnixMilli()
 	if slices.ContainsFunc(added, func(m Message) bool { return m.CreatedAt == 0 || m.CreatedAt > limit }) {
 		return nil
@@ -43,7 +43,7 @@ func (c *change) touch(ctx context.Context, added ...Message) error {
 }
 
 // keep makes the thread keep all messages that are added from now on.
-func (c *change) keep(ctx context.Context) error {
+func (c *openChat) keep(ctx context.Context) error {
 	if c.t.Keeps {
 		return nil
 	}

@@ -88,7 +88,7 @@ func (s *state) messageIn(ctx context.Context, chatID string, thread structure.T
 }
 
 // position returns the span of a message that a change refers to.
-func (c *change) position(ctx context.Context, id Ref) (structure.SpanRef, error) {
+func (c *openChat) position(ctx context.Context, id Ref) (structure.SpanRef, error) {
 	if id == "" {
 		return structure.SpanRef{}, nil
 	}
@@ -100,7 +100,7 @@ func (c *change) position(ctx context.Context, id Ref) (structure.SpanRef, error
 }
 
 // refuse returns an error about a message that the caller passed.
-func (c *change) refuse(id string, err error) error {
+func (c *openChat) refuse(id string, err error) error {
 	return &Error{Subject: SubjectMessage, ID: id, ChatID: IDOfThread(c.t), Err: err}
 }
 
@@ -122,7 +122,7 @@ func (s *state) readingOf(ctx context.Context, chatID, id string) (*ThreadReader
 }
 
 // source returns the content that a message was derived from, zero for none.
-func (c *change) source(ctx context.Context, id string) (content.ID, error) {
+func (c *openChat) source(ctx context.Context, id string) (content.ID, error) {
 	if id == "" {
 		return content.ID{}, nil
 	}

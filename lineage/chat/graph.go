@@ -90,22 +90,22 @@ func textOfParts(parts []byte) (text string, ok bool) {
 		return "", false
 	}
 	for p := range rawjson.Elements(parts) {
-		var kind, says []byte
+		var kind, partText []byte
 		for m := range rawjson.Members(p) {
 			switch m.Key {
 			case "type":
 				kind = m.Value
 			case "text":
-				says = m.Value
+				partText = m.Value
 			}
 		}
-		if !rawjson.IsNull(p) && !rawjson.IsObject(p) || !isTextOrNone(kind) || !isTextOrNone(says) {
+		if !rawjson.IsNull(p) && !rawjson.IsObject(p) || !isTextOrNone(kind) || !isTextOrNone(partText) {
 			return "", false
 		}
 		if len(text) > utf8.UTFMax*(previewLength+1) || rawjson.Str(kind) != "text" {
 			continue
 		}
-		next := rawjson.Str(says)
+		next := rawjson.Str(partText)
 		if text != "" && next != "" && text == strings.TrimRightFunc(text, unicode.IsSpace) && next == strings.TrimLeftFunc(next, unicode.IsSpace) {
 			text += " "
 		}

@@ -28,7 +28,7 @@ func WithMessage(ctx context.Context, store *lineage.Store, id, after string) it
 			yield(Having{}, err)
 			return
 		}
-		have := func(in structure.Home, err error) bool {
+		has := func(in structure.Home, err error) bool {
 			return s.yieldChat(ctx, in.Thread, err, func(c Chat, err error) bool {
 				return yield(Having{c, pageOf(in)}, err)
 			})
@@ -36,7 +36,7 @@ func WithMessage(ctx context.Context, store *lineage.Store, id, after string) it
 		foreign, known, err := s.findForeign(ctx, id)
 		if err != nil || known {
 			if foreign.Home != behind.Home {
-				have(foreign.Home, err)
+				has(foreign.Home, err)
 			}
 			return
 		}
@@ -46,7 +46,7 @@ func WithMessage(ctx context.Context, store *lineage.Store, id, after string) it
 				continue // it is of no chat, or an earlier version
 			}
 			last = found.Home
-			if !have(last, err) {
+			if !has(last, err) {
 				return
 			}
 		}

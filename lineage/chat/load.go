@@ -131,7 +131,7 @@ func Spans(ctx context.Context, store *lineage.Store, chatID string, ids ...Ref)
 	if err != nil {
 		return nil, nil, err
 	}
-	c := &change{state: &s, t: t}
+	c := &openChat{state: &s, t: t}
 	at := make([]structure.SpanRef, len(ids))
 	for i, id := range ids {
 		if at[i], err = c.position(ctx, id); err != nil {

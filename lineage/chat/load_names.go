@@ -16,7 +16,7 @@ import (
 func (s *loading) finish(ctx context.Context) error {
 	for range maxRounds {
 		var r *renewal
-		err := s.commit(ctx, s.at, func(c *change) (err error) {
+		err := s.commit(ctx, s.at, func(c *openChat) (err error) {
 			r, err = s.finishOnce(ctx, c)
 			return err
 		})
@@ -30,7 +30,7 @@ func (s *loading) finish(ctx context.Context) error {
 	return nil
 }
 
-func (s *loading) finishOnce(ctx context.Context, c *change) (*renewal, error) {
+func (s *loading) finishOnce(ctx context.Context, c *openChat) (*renewal, error) {
 	s.nameProblems = nil
 	r, err := s.renew(ctx, c)
 	if err == nil {
@@ -76,7 +76,7 @@ func (s *loading) note(err error) error {
 }
 
 // position returns the span of a message that a branch or checkpoint points to.
-func (s *loading) position(ctx context.Context, c *change, id Ref) (structure.SpanRef, error) {
+func (s *loading) position(ctx context.Context, c *openChat, id Ref) (structure.SpanRef, error) {
 	at, err := c.position(ctx, id)
 	if was := s.listed[string(id)].at; isMissing(err) && !was.IsZero() {
 		err = &backend.SubjectError{Subject: "span", ID: was.String(), Err: backend.ErrNotFound}
@@ -85,7 +85,7 @@ func (s *loading) position(ctx context.Context, c *change, id Ref) (structure.Sp
 }
 
 // names adds or moves branches and checkpoints.
-func (s *loading) names(ctx context.Context, c *change, r *renewal) error {
+func (s *loading) names(ctx context.Context, c *openChat, r *renewal) error {
 	if err := c.moveNames(ctx, r); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (s *loading) names(ctx context.Context, c *change, r *renewal) error {
 }
 
 // moveNames moves branches and checkpoints from earlier versions to the new ones.
-func (c *change) moveNames(ctx context.Context, r *renewal) error {
+func (c *openChat) moveNames(ctx context.Context, r *renewal) error {
 	if len(r.renewed) == 0 {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (c *change) moveNames(ctx context.Context, r *renewal) error {
 }
 
 // loadBranch adds a branch, or moves it to its head in the chat.
-func (s *loading) loadBranch(ctx context.Context, c *change, b Branch) error {
+func (s *loading) loadBranch(ctx context.Context, c *openChat, b Branch) error {
 	if err := b.Check(); err != nil {
 		return err
 	}
@@ -152,39 +152,43 @@ func (s *loading) loadBranch(ctx context.Context, c *change, b Branch) error {
 	if err != nil {
 		return err
 	}
-	known, err := c.from.Branch(ctx, c.t.ID, b.Name)
+	branch, err := c.from.Branch(ctx, c.t.ID, b.Name)
 	if isNotFound(err) {
-		known, err = s.nameContext(ctx, c, &b)
-		if err == nil && known == nil {
-			_, err := c.newBranch(ctx, &b)
-			return err
-		}
+		branch, err = s.nameContext(ctx, c, &b)
 	}
 	if err != nil {
 		return err
 	}
-	current, err := c.from.Context(ctx, known.Context)
+	if branch == nil {
+		_, err := c.newBranch(ctx, &b)
+		return err
+	}
+	current, err := c.from.Context(ctx, branch.Context)
 	if err != nil {
 		return err
 	}
-	passed, err := structure.IsAncestor(head, current.Tip, c.runs(ctx))
-	if err != nil {
+	if extended, err := s.extendedInStore(ctx, c, head, current.Tip); err != nil || extended {
 		return err
-	}
-	if passed {
-		last, err := c.reading(c.t).IDAt(ctx, current.Tip)
-		if err != nil {
-			return err
-		}
-		if _, listed := s.listed[string(last)]; !listed {
-			return nil // the messages after it are the store's own
-		}
 	}
 	return c.move(ctx, &current, head, "load")
 }
 
+// extendedInStore reports whether a branch whose head is loaded has messages after it that only the store has.
+func (s *loading) extendedInStore(ctx context.Context, c *openChat, head, tip structure.SpanRef) (bool, error) {
+	after, err := structure.IsAncestor(head, tip, c.runs(ctx))
+	if err != nil || !after {
+		return false, err
+	}
+	last, err := c.reading(c.t).IDAt(ctx, tip)
+	if err != nil {
+		return false, err
+	}
+	_, listed := s.listed[string(last)]
+	return !listed, nil
+}
+
 // nameContext makes a branch from the context that the loading creates for it. It returns nil if there is none.
-func (s *loading) nameContext(ctx context.Context, c *change, b *Branch) (*structure.Branch, error) {
+func (s *loading) nameContext(ctx context.Context, c *openChat, b *Branch) (*structure.Branch, error) {
 	if s.from.Context == nil {
 		return nil, nil
 	}
@@ -193,10 +197,10 @@ func (s *loading) nameContext(ctx context.Context, c *change, b *Branch) (*struc
 		return nil, err
 	}
 	if named, err := backend.BranchOf(ctx, c.from, c.t.ID, id); named != nil || err != nil {
-		return nil, err
+		return nil, err // the context has a name already
 	}
 	for _, err := range c.from.BranchesBySource(ctx, b.ID, structure.ThreadID{}) {
-		return nil, err
+		return nil, err // another branch has the id
 	}
 	var named *structure.Branch
 	_, err = write.Of(c.store).Make(ctx, func(w *write.Batch, _ write.Try) error {
@@ -214,7 +218,7 @@ func (s *loading) nameContext(ctx context.Context, c *change, b *Branch) (*struc
 }
 
 // loadCheckpoint adds a checkpoint, or moves it unless it was set later in the store.
-func (s *loading) loadCheckpoint(ctx context.Context, c *change, k Checkpoint) error {
+func (s *loading) loadCheckpoint(ctx context.Context, c *openChat, k Checkpoint) error {
 	if err := k.Check(); err != nil {
 		return err
 	}

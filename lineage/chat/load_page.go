@@ -50,16 +50,16 @@ func (s *loading) flush(ctx context.Context) error {
 type placing struct {
 	*loading
 	inCommit map[string]*message // the messages of the commit, by id
-	c        *change             // for reading only
+	c        *openChat           // for reading only
 	reader   *ThreadReader
 	placer   *place.Placer
 	wanted   *message // the message that is looked up
 
-	placed   map[string]standing
-	versions []version
-	problems []error
-	added    int
-	needSaid []*message // new messages whose original content was not asked for yet
+	placed       map[string]standing
+	versions     []version
+	problems     []error
+	added        int
+	needOriginal []*message // new messages whose original content was not asked for yet
 
 	// final is set in the last transaction, in which no message waits.
 	final bool
@@ -73,29 +73,29 @@ var errIncomplete = errors.New("the page is not complete")
 // complete does what placing new messages needs: it gets their original content, and makes the thread keep its runs.
 func (f *placing) complete(ctx context.Context) error {
 	if f.added > 0 && !f.c.t.Keeps {
-		if err := f.commit(ctx, f.underway, func(c *change) error { return c.keep(ctx) }); err != nil {
+		if err := f.commit(ctx, f.underway, func(c *openChat) error { return c.keep(ctx) }); err != nil {
 			return err
 		}
 	}
-	if len(f.needSaid) == 0 {
+	if len(f.needOriginal) == 0 {
 		return nil
 	}
-	messages := make([]Message, len(f.needSaid))
-	for i, m := range f.needSaid {
+	messages := make([]Message, len(f.needOriginal))
+	for i, m := range f.needOriginal {
 		messages[i] = m.Message
 	}
 	contents, err := f.from.Said(ctx, messages)
 	if err != nil {
 		return err
 	}
-	for i, m := range f.needSaid {
-		if m.asked = true; contents[i] == nil {
+	for i, m := range f.needOriginal {
+		if m.originalAsked = true; contents[i] == nil {
 			continue
 		}
-		if m.content, err = f.asSaid(ctx, &m.Message, contents[i]); err != nil {
+		if m.content, err = f.fromOriginal(ctx, &m.Message, contents[i]); err != nil {
 			return err
 		}
-		m.said = true
+		m.hasOriginal = true
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func (f *placing) read(ctx context.Context, from backend.Reader, b *write.Batch,
 	if err != nil {
 		return err
 	}
-	f.c, f.reader = &change{state: in, t: t}, in.reading(t)
+	f.c, f.reader = &openChat{state: in, t: t}, in.reading(t)
 	f.placer = place.New(ctx, write.Of(f.store), from, b, make(place.Contents), t, place.Rules{
 		Fresh: fresh, Latest: true, ByContent: true,
 		Same: func(_ *place.Message, version *structure.Span) (bool, error) {
@@ -146,7 +146,7 @@ func (f *placing) fill(ctx context.Context, b *write.Batch, try write.Try) error
 			return err
 		}
 	}
-	if len(f.needSaid) > 0 || f.added > 0 && !f.c.t.Keeps {
+	if len(f.needOriginal) > 0 || f.added > 0 && !f.c.t.Keeps {
 		return errIncomplete
 	}
 	return nil
@@ -171,25 +171,17 @@ func (f *placing) place(ctx context.Context, m *message) (standing, error) {
 		return standing{}, err
 	}
 	if found.How == place.Absent {
-		foreign, exists, err := f.c.findForeign(ctx, m.ID)
-		if err != nil {
-			return standing{}, err
-		}
-		if exists && foreign.Home == f.home {
-			same, err := f.same(ctx, m, foreign.Span)
-			if err == nil && !same {
-				f.problems = append(f.problems, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrExists, Detail: "with other content; without an id of its own it has no versions"})
-			}
-			return standing{at: foreign.Span}, err
+		if at, exists, err := f.findWithoutID(ctx, m); exists || err != nil {
+			return standing{at: at}, err
 		}
 	}
 	if !known {
 		return skip(&Error{Subject: SubjectMessage, ID: string(m.ParentID), ChatID: m.ChatID, Err: ErrNotFound, Detail: "parent of " + m.ID})
 	}
-	other := found.How == place.Absent || found.How == place.Version
+	isNew := found.How == place.Absent || found.How == place.Version
 	switch {
-	case other && f.from.Said != nil && !m.asked:
-		f.needSaid = append(f.needSaid, m)
+	case isNew && f.from.Said != nil && !m.originalAsked:
+		f.needOriginal = append(f.needOriginal, m)
 	case !parent.waits && found.How.Has():
 		return standing{at: found.Span}, nil
 	case !parent.waits && (f.final || found.How == place.Absent):
@@ -197,12 +189,25 @@ func (f *placing) place(ctx context.Context, m *message) (standing, error) {
 	case f.listed[m.ID].waits: // the message was stated twice
 	default:
 		v := version{id: m.ID, parent: m.ParentID, was: found.Span}
-		if other {
+		if isNew {
 			v.message = m
 		}
 		f.versions = append(f.versions, v)
 	}
 	return standing{waits: true}, nil
+}
+
+// findWithoutID finds a message of the chat that was stored without an id of its own. Other content than that of m is a problem.
+func (f *placing) findWithoutID(ctx context.Context, m *message) (at structure.SpanRef, exists bool, err error) {
+	foreign, exists, err := f.c.findForeign(ctx, m.ID)
+	if err != nil || !exists || foreign.Home != f.home {
+		return structure.SpanRef{}, false, err
+	}
+	same, err := f.same(ctx, m, foreign.Span)
+	if err == nil && !same {
+		f.problems = append(f.problems, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrExists, Detail: "with other content; without an id of its own it has no versions"})
+	}
+	return foreign.Span, true, err
 }
 
 // addNew adds a new message, or a new version of one.
@@ -216,7 +221,7 @@ func (f *placing) addNew(ctx context.Context, after structure.SpanRef, m *messag
 			f.problems = append(f.problems, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrInvalid, Detail: "it would follow itself"})
 			return standing{waits: true}, nil
 		}
-		if err == nil && !m.said {
+		if err == nil && !m.hasOriginal {
 			var was content.ID // it is derived from the previous version
 			was, err = f.c.contentAt(ctx, found.Span)
 			m.derive(was)
@@ -283,7 +288,7 @@ func (f *placing) parentOf(ctx context.Context, m *message) (standing, bool, err
 // derive sets the content that a new message was derived from. If that does not exist, it is left out.
 func (f *placing) derive(ctx context.Context, m *message) error {
 	from := m.Origin.DerivedFrom
-	if m.said || from == "" {
+	if m.hasOriginal || from == "" {
 		return nil
 	}
 	id, err := f.c.source(ctx, from)
@@ -317,8 +322,8 @@ func (f *placing) same(ctx context.Context, m *message, at structure.SpanRef) (b
 	return erased || m.Same(known), err
 }
 
-// asSaid returns a message to place, made from its original content. It gets the id that it has in the chat.
-func (s *loading) asSaid(ctx context.Context, m *Message, statement *Said) (place.Message, error) {
+// fromOriginal returns a message to place, made from its original content. It gets the id that it has in the chat.
+func (s *loading) fromOriginal(ctx context.Context, m *Message, statement *Said) (place.Message, error) {
 	out := place.Message{ID: m.ID, Usages: slices.Clone(statement.Usages)}
 	id, _ := sourceOf(out.Usages)
 	for i := range out.Usages {

@@ -19,16 +19,16 @@ import (
 // renewal adds new versions, and again the messages that follow earlier versions. It is the last transaction of a loading.
 type renewal struct {
 	*placing
-	stage    *change // the changes of the transaction
-	spans    uint64  // number of spans of the thread before
-	repeated int     // number of messages added again
+	stage    *openChat // the changes of the transaction
+	spans    uint64    // number of spans of the thread before
+	repeated int       // number of messages added again
 }
 
 // follower is a span that may have to follow a later version of its parent.
 type follower struct{ at, after structure.SpanRef }
 
 // renew adds the new versions of messages. It also adds the messages again that follow earlier versions.
-func (s *loading) renew(ctx context.Context, c *change) (*renewal, error) {
+func (s *loading) renew(ctx context.Context, c *openChat) (*renewal, error) {
 	r := &renewal{stage: c, placing: &placing{
 		loading: s, final: true, renewed: make(map[structure.SpanRef]structure.SpanRef),
 		inCommit: make(map[string]*message), placed: make(map[string]standing),
@@ -216,5 +216,5 @@ func (r *renewal) stored(ctx context.Context, at structure.SpanRef) (*message, e
 		return nil, err
 	}
 	id, _ := sourceOf(step.Span.Usages)
-	return &message{Message: Message{ID: id, ChatID: r.from.Chat.ID}, content: place.Message{ID: id, Usages: step.Span.Usages}, said: true, asked: true}, nil
+	return &message{Message: Message{ID: id, ChatID: r.from.Chat.ID}, content: place.Message{ID: id, Usages: step.Span.Usages}, hasOriginal: true, originalAsked: true}, nil
 }

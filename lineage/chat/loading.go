@@ -44,9 +44,9 @@ type standing struct {
 }
 
 // commit commits the changes that fill makes to the chat, with a time. It records whether there were any.
-func (s *loading) commit(ctx context.Context, at time.Time, fill func(c *change) error) error {
+func (s *loading) commit(ctx context.Context, at time.Time, fill func(c *openChat) error) error {
 	changed := false
-	err := s.change(ctx, s.from.Chat.ID, func(c *change) error {
+	err := s.change(ctx, s.from.Chat.ID, func(c *openChat) error {
 		if c.t.Home() != s.home {
 			return noChat(s.from.Chat.ID)
 		}

@@ -54,7 +54,7 @@ func (s *state) branchWith(ctx context.Context, id string) (*structure.Branch, *
 func branchID(b *structure.Branch) string { return cmp.Or(b.SourceID, b.Context.String()) }
 
 // newBranch creates a branch, and fills in its defaults.
-func (c *change) newBranch(ctx context.Context, b *Branch) (*lineage.Context, error) {
+func (c *openChat) newBranch(ctx context.Context, b *Branch) (*lineage.Context, error) {
 	head, err := c.position(ctx, b.HeadMessageID)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (s *onStore) CreateBranch(ctx context.Context, b Branch) (made Branch, err 
 	if err := b.Check(); err != nil {
 		return Branch{}, err
 	}
-	err = s.change(ctx, b.ChatID, func(c *change) error {
+	err = s.change(ctx, b.ChatID, func(c *openChat) error {
 		made = b
 		_, err := c.newBranch(ctx, &made)
 		return err
@@ -137,7 +137,7 @@ func (s *onStore) ActiveBranch(ctx context.Context, chatID string) (*Branch, err
 
 // SetActiveBranch implements Store.
 func (s *onStore) SetActiveBranch(ctx context.Context, chatID, branchID string) error {
-	return s.change(ctx, chatID, func(c *change) error {
+	return s.change(ctx, chatID, func(c *openChat) error {
 		b, _, err := c.branch(ctx, c.t, branchID)
 		if err != nil {
 			return err
@@ -161,7 +161,7 @@ func MoveAlong(ctx context.Context, store *lineage.Store, chatID, branchID strin
 }
 
 func (s *state) moveHead(ctx context.Context, chatID, branchID string, head Ref, along bool) error {
-	return s.change(ctx, chatID, func(c *change) error {
+	return s.change(ctx, chatID, func(c *openChat) error {
 		_, current, err := c.branch(ctx, c.t, branchID)
 		if err != nil {
 			return err
@@ -184,7 +184,7 @@ func (s *state) moveHead(ctx context.Context, chatID, branchID string, head Ref,
 
 // along returns a HeadError unless the new head follows the old one, or is a later version of it, or follows such a
 // version.
-func (c *change) along(ctx context.Context, branchID string, tip, to structure.SpanRef) error {
+func (c *openChat) along(ctx context.Context, branchID string, tip, to structure.SpanRef) error {
 	common, err := structure.CommonAncestor(tip, to, c.runs(ctx))
 	if err != nil || common == tip {
 		return err
@@ -204,7 +204,7 @@ func (c *change) along(ctx context.Context, branchID string, tip, to structure.S
 
 // replaced reports whether the message on the way to another span is a later version of the tip. Both are directly
 // after their common ancestor.
-func (c *change) replaced(ctx context.Context, common, tip, to structure.SpanRef) (bool, error) {
+func (c *openChat) replaced(ctx context.Context, common, tip, to structure.SpanRef) (bool, error) {
 	after, err := c.store.Position(ctx, common)
 	if err != nil {
 		return false, err
@@ -230,7 +230,7 @@ func (c *change) replaced(ctx context.Context, common, tip, to structure.SpanRef
 }
 
 // move points a branch to a span. Forward moves are not recorded.
-func (c *change) move(ctx context.Context, branch *backend.Context, to structure.SpanRef, reason string) error {
+func (c *openChat) move(ctx context.Context, branch *backend.Context, to structure.SpanRef, reason string) error {
 	if to == branch.Tip {
 		return nil
 	}

@@ -98,7 +98,7 @@ func (s *onStore) UpdateChat(ctx context.Context, id string, u ChatUpdate) (Chat
 
 // ChangeChat implements Store.
 func (s *onStore) ChangeChat(ctx context.Context, id string, update func(Chat) (ChatUpdate, error)) (Chat, error) {
-	err := s.change(ctx, id, func(c *change) error {
+	err := s.change(ctx, id, func(c *openChat) error {
 		current, err := c.chatOf(ctx, c.t)
 		if err != nil {
 			return err

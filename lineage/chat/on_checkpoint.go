@@ -14,7 +14,7 @@ func (s *onStore) CreateCheckpoint(ctx context.Context, k Checkpoint) (made Chec
 	if err := k.Check(); err != nil {
 		return Checkpoint{}, err
 	}
-	err = s.change(ctx, k.ChatID, func(c *change) error {
+	err = s.change(ctx, k.ChatID, func(c *openChat) error {
 		at, err := c.position(ctx, Ref(k.MessageID))
 		if err != nil {
 			return err
@@ -26,7 +26,7 @@ func (s *onStore) CreateCheckpoint(ctx context.Context, k Checkpoint) (made Chec
 }
 
 // putCheckpoint creates a checkpoint at a span or moves it there, and fills in its defaults.
-func (c *change) putCheckpoint(ctx context.Context, at structure.SpanRef, k *Checkpoint) error {
+func (c *openChat) putCheckpoint(ctx context.Context, at structure.SpanRef, k *Checkpoint) error {
 	if at.IsZero() {
 		return &Error{Subject: SubjectCheckpoint, ID: k.Name, ChatID: k.ChatID, Err: ErrInvalid, Detail: "no message"}
 	}
@@ -91,7 +91,7 @@ func (s *onStore) ListCheckpoints(ctx context.Context, chatID string) ([]Checkpo
 
 // DeleteCheckpoint implements Store.
 func (s *onStore) DeleteCheckpoint(ctx context.Context, chatID, name string) error {
-	return ignoreNotFound(s.change(ctx, chatID, func(c *change) error {
+	return ignoreNotFound(s.change(ctx, chatID, func(c *openChat) error {
 		return c.thread.DeleteCheckpoint(ctx, name)
 	}))
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // item returns the item that adds a message to the thread.
-func (c *change) item(ctx context.Context, m *Message) (i lineage.Item, err error) {
+func (c *openChat) item(ctx context.Context, m *Message) (i lineage.Item, err error) {
 	i = itemOf(m)
 	i.CreatedAt = moment(m.CreatedAt)
 	i.Origin.ParentID, err = c.source(ctx, m.Origin.DerivedFrom)
@@ -47,7 +47,7 @@ func (s *state) add(ctx context.Context, m Message, replace bool) error {
 	if err := m.Check(); err != nil {
 		return err
 	}
-	return s.change(ctx, m.ChatID, func(c *change) error {
+	return s.change(ctx, m.ChatID, func(c *openChat) error {
 		at, known, err := c.find(ctx, m.ID, c.t.ID)
 		if err != nil {
 			return err
@@ -97,7 +97,7 @@ func (s *state) add(ctx context.Context, m Message, replace bool) error {
 }
 
 // addedAs reports whether the message at a span was added with the id. Otherwise the id was derived from the span.
-func (c *change) addedAs(ctx context.Context, at structure.SpanRef, id string) (bool, error) {
+func (c *openChat) addedAs(ctx context.Context, at structure.SpanRef, id string) (bool, error) {
 	step, err := c.step(ctx, at, backend.PathOptions{})
 	if err != nil {
 		return false, err
@@ -107,7 +107,7 @@ func (c *change) addedAs(ctx context.Context, at structure.SpanRef, id string) (
 }
 
 // expectActive makes the transaction expect that the active branch stays where it is.
-func (c *change) expectActive(ctx context.Context) error {
+func (c *openChat) expectActive(ctx context.Context) error {
 	if c.t.Active.IsZero() {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (c *change) expectActive(ctx context.Context) error {
 }
 
 // addVersion adds a message as the latest version of the existing message with its id.
-func (c *change) addVersion(ctx context.Context, parent structure.SpanRef, m Message) error {
+func (c *openChat) addVersion(ctx context.Context, parent structure.SpanRef, m Message) error {
 	m.CreatedAt = moment(m.CreatedAt).UnixMilli()
 	data, err := asData(&m)
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 	if err != nil {
 		return "", err
 	}
-	err = s.change(ctx, r.ChatID, func(c *change) error {
+	err = s.change(ctx, r.ChatID, func(c *openChat) error {
 		if err := c.keep(ctx); err != nil {
 			return err
 		}
@@ -192,7 +192,7 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 }
 
 // branchToExtend returns the branch of a request. It must have the head that the request expects.
-func (c *change) branchToExtend(ctx context.Context, r *AppendRequest) (*lineage.Context, error) {
+func (c *openChat) branchToExtend(ctx context.Context, r *AppendRequest) (*lineage.Context, error) {
 	_, head, err := c.branch(ctx, c.t, r.BranchID)
 	if err != nil {
 		return nil, err

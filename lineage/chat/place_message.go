@@ -14,8 +14,8 @@ import (
 type message struct {
 	Message
 	content place.Message
-	said    bool // content is the original, not made from the data
-	asked   bool // the original was asked for
+	// hasOriginal is set if content is the original, not made from the data, and originalAsked once that was asked for.
+	hasOriginal, originalAsked bool
 }
 
 // version is a new version of a message.

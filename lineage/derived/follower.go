@@ -26,6 +26,7 @@ package derived
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -42,7 +43,12 @@ type Follower[Tx any] struct {
 	Limit int
 	// Progress, when not nil, is called after each window but the last, with the number of applied commits.
 	Progress func(done, total uint64)
+	// Until, when not zero, lets Run end with ErrUnfinished after the first window that is applied later.
+	Until time.Time
 }
+
+// ErrUnfinished is returned when there was no time to apply all commits. The next Run continues.
+var ErrUnfinished = errors.New("derived data is not up to date")
 
 // Run brings the data up to date. It can be interrupted at any point, even killed: completed transactions are kept,
 // and the next run continues. Run itself also continues when another process was faster, or when the state that it
@@ -54,8 +60,13 @@ func (f *Follower[Tx]) Run(ctx context.Context) (Report, error) {
 		if !errors.Is(err, errOvertaken) && !errors.Is(err, lineage.ErrExpired) {
 			return r, err
 		}
+		if f.late() {
+			return r, ErrUnfinished
+		}
 	}
 }
+
+func (f *Follower[Tx]) late() bool { return !f.Until.IsZero() && time.Now().After(f.Until) }
 
 // Follow calls run each time the store has changed after the commit that run returned. It ends when the context ends,
 // the store is closed, or run fails.
@@ -145,6 +156,9 @@ func (f *Follower[Tx]) apply(ctx context.Context, p *pass[Tx]) error {
 		}
 		if f.Progress != nil {
 			f.Progress(c.Number-first, p.head.Number-first)
+		}
+		if f.late() {
+			return ErrUnfinished
 		}
 		w = p.window()
 	}

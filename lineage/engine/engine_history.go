@@ -108,9 +108,9 @@ func (h *history) loaded(err error) error {
 	if h.whole {
 		h.Length = uint64(len(h.items))
 	}
-	h.Uses = func(_ context.Context, position uint64) ([]fit.Use, error) {
+	h.ToolParts = func(_ context.Context, position uint64) ([]fit.ToolPart, error) {
 		t, err := h.at(position)
-		return fit.Uses(t.messages), err
+		return fit.ToolParts(t.messages), err
 	}
 	return err
 }

@@ -36,11 +36,11 @@ func (e *Engine) pendingHistory(ctx context.Context, head chat.Ref, pending []Fr
 		if !ok {
 			continue
 		}
-		again, err := isUnchanged(f, m)
+		unchanged, err := isUnchanged(f, m)
 		if err != nil {
 			return pendingHistory{}, err
 		}
-		if again {
+		if unchanged {
 			same = append(same, f.ID)
 		} else {
 			l.versions[f.ID] = true

@@ -77,11 +77,11 @@ func (e *Engine) save(ctx context.Context, pending []*Fragment) (head, late chat
 		if late, err := e.settle(ctx); err != nil || late != "" {
 			return "", late, err
 		}
-		again, err := e.again(ctx, &p, a, refusal)
+		retry, err := e.again(ctx, &p, a, refusal)
 		if err != nil {
 			return "", "", err
 		}
-		if !again {
+		if !retry {
 			return "", "", refusal
 		}
 	}

@@ -32,12 +32,12 @@ func singular(name string) string {
 	}
 	word := name[start:]
 	lower := strings.ToLower(word)
-	if one, ok := irregular[lower]; ok {
+	if singular, ok := irregular[lower]; ok {
 		same := 0 // keep the case of these
-		for same < min(len(one), len(word)) && one[same] == lower[same] {
+		for same < min(len(singular), len(word)) && singular[same] == lower[same] {
 			same++
 		}
-		return name[:start] + word[:same] + one[same:]
+		return name[:start] + word[:same] + singular[same:]
 	}
 	for _, rule := range [][2]string{
 		{"ies", "y"}, {"sses", "ss"}, {"shes", "sh"}, {"ches", "ch"}, {"xes", "x"}, {"zzes", "zz"},

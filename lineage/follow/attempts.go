@@ -32,14 +32,14 @@ func (a *attempts) send(e Event) {
 		}
 		a.failing, a.readOnly = false, false
 	case Found, Slow, Failed:
-		event, said := sentEvent{e.Kind, e.Path}, e.Reason
+		event, reason := sentEvent{e.Kind, e.Path}, e.Reason
 		if e.Err != nil {
-			said = e.Err.Error()
+			reason = e.Err.Error()
 		}
-		if before, ok := a.sent[event]; a.failing && ok && before == said {
+		if before, ok := a.sent[event]; a.failing && ok && before == reason {
 			return
 		}
-		a.sent[event] = said
+		a.sent[event] = reason
 	}
 	a.events(e)
 }

@@ -46,6 +46,18 @@ const (
 	storeLast  = 30 * time.Second
 )
 
+// stop stops watching and closes the files that are read. It saves what was read, also after ctx has ended.
+func (r *run) stop(ctx context.Context) (failed error) {
+	r.watch.close()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
+	defer cancel()
+	for len(r.active) > 0 {
+		f := r.active[0]
+		failed = cmp.Or(failed, r.setAside(ctx, f, r.closeReader(ctx, f)))
+	}
+	return cmp.Or(failed, r.save(ctx))
+}
+
 // follow is an attempt of Run. It ends with an error of the store or of the context.
 func follow(ctx context.Context, store *lineage.Store, o Options, a *attempts) (err error) {
 	r, err := newRun(ctx, store, o)
@@ -58,15 +70,7 @@ func follow(ctx context.Context, store *lineage.Store, o Options, a *attempts) (
 		}
 	}
 	defer func() {
-		r.watch.close()
-		saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
-		defer cancel()
-		var failed error
-		for len(r.active) > 0 {
-			f := r.active[0]
-			failed = cmp.Or(failed, r.setAside(saving, f, r.closeReader(saving, f)))
-		}
-		failed = cmp.Or(failed, r.save(saving))
+		failed := r.stop(ctx)
 		if err == nil || context.Cause(ctx) != nil { // else the store has failed before
 			err = errors.Join(err, failed)
 		}

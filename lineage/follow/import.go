@@ -19,6 +19,22 @@ const (
 	restMost   = 10 * time.Minute
 )
 
+// hold reports whether a conversation of a file that changed at a time is not stored yet, because it may change again. complete
+// is set if it seems complete. f.held becomes the time at which the file is read again.
+func (r *run) hold(f *file, changed time.Time, complete bool) bool {
+	limit := holdTime
+	if complete {
+		limit = holdComplete
+	}
+	if r.clock.Now().Sub(changed).Abs() >= limit || complete && r.options.Once {
+		return false
+	}
+	if until := changed.Add(limit); f.held.IsZero() || until.Before(f.held) {
+		f.held = until
+	}
+	return true
+}
+
 // importFile imports a file that is not read by lines.
 func (r *run) importFile(ctx context.Context, f *file) error {
 	if began := r.clock.Now(); isDatabase(f.path) {
@@ -39,17 +55,7 @@ func (r *run) importFile(ctx context.Context, f *file) error {
 	o := r.archiveOptions(f, t)
 	o.Rows = f.folder.agent.Name != ""
 	f.held = time.Time{}
-	o.Hold = func(changed time.Time, complete bool) bool {
-		most := holdTime
-		if complete {
-			most = holdComplete
-		}
-		holds := r.clock.Now().Sub(changed).Abs() < most && !(complete && r.options.Once)
-		if until := changed.Add(most); holds && (f.held.IsZero() || until.Before(f.held)) {
-			f.held = until
-		}
-		return holds
-	}
+	o.Hold = func(changed time.Time, complete bool) bool { return r.hold(f, changed, complete) }
 	report, err := importer.Import(ctx, r.store, archive.Path(f.path), o)
 	if err = t.outcome(err); err != nil {
 		r.dropRows(f)
@@ -59,12 +65,12 @@ func (r *run) importFile(ctx context.Context, f *file) error {
 		}
 		return err
 	}
-	again, err := r.flushRows(ctx, f)
-	if err == nil && !again {
-		again, err = r.recordWhole(ctx, f, t)
+	waits, err := r.flushRows(ctx, f)
+	if err == nil && !waits {
+		waits, err = r.recordWhole(ctx, f, t)
 	}
 	switch {
-	case again:
+	case waits:
 		r.waiting[f] = r.clock.Now()
 	case err == nil:
 		r.markRead(f, t, &report, f.now, f.now.size)

@@ -127,7 +127,7 @@ func (r *run) listing(p *folder) Listing {
 func (r *run) addTo(l *Listing, f *file, queued bool) {
 	l.Files++
 	l.Bytes += f.now.size
-	if queued {
+	if queued && !(f.byLines() && f.now.size == 0) { // an empty file has nothing to read
 		l.Unread++
 	}
 	if f.state.LeftOut != "" {

@@ -39,18 +39,11 @@ func (r *run) readOutdated(ctx context.Context, f *file) error {
 	if folder == nil || !held && f.state.Reader >= version {
 		return nil // its agent is not followed now, or it has been read meanwhile
 	}
-	found, err := FindSource(ctx, r.store, r.options.Machine.ID, RecordedPath(f.path))
-	switch {
-	case err != nil:
-		err = &importer.StoreError{Err: err}
-	case held:
-		err = r.importRecorded(ctx, f, folder, found)
-	default:
-		r.options.Events(Event{Kind: Reading, Agent: f.agent(), Path: f.path, Done: r.done, Total: max(r.total, r.done)})
-		if err = r.readRecorded(ctx, f, folder, found, true); errors.Is(err, importer.ErrStale) {
-			err = r.readRecorded(ctx, f, folder, found, false)
-		}
+	read := r.readAgain
+	if held {
+		read = r.readHeld
 	}
+	err := read(ctx, f, folder)
 	if err != nil && (context.Cause(ctx) != nil || r.storeFailed(ctx, f, err)) {
 		return cmp.Or(context.Cause(ctx), err)
 	}
@@ -64,6 +57,19 @@ func (r *run) readOutdated(ctx context.Context, f *file) error {
 	}
 	r.changed(f)
 	return nil
+}
+
+// readAgain reads the recorded lines of a file for what a later version of their reader states.
+func (r *run) readAgain(ctx context.Context, f *file, folder *folder) error {
+	found, err := FindSource(ctx, r.store, r.options.Machine.ID, RecordedPath(f.path))
+	if err != nil {
+		return &importer.StoreError{Err: err}
+	}
+	r.options.Events(Event{Kind: Reading, Agent: f.agent(), Path: f.path, Done: r.done, Total: max(r.total, r.done)})
+	if err = r.readRecorded(ctx, f, folder, found, true); errors.Is(err, importer.ErrStale) {
+		err = r.readRecorded(ctx, f, folder, found, false)
+	}
+	return err
 }
 
 // readRecorded reads the recorded lines of a file. With known, messages are not looked up: the store has them.

@@ -103,9 +103,12 @@ func (r *run) beginAgain(conversations []string, read *file) {
 // heldBack reports whether a file is gone of which a message may have been left out.
 func (r *run) heldBack(f *file) bool {
 	s := f.state
-	if s.Gone.IsZero() || s.Modified != 0 || s.LeftOut != "" || len(s.Conversations) != 1 || isDatabase(f.path) {
+	if s.Gone.IsZero() || s.Modified != 0 || s.LeftOut != "" || len(s.Conversations) == 0 {
 		return false
 	}
 	format := r.formatNamed(s.Format)
-	return format.Name != "" && !format.Grows
+	if isDatabase(f.path) {
+		return format.Rows
+	}
+	return len(s.Conversations) == 1 && format.Name != "" && !format.Grows
 }

@@ -110,6 +110,7 @@ func (r *recorder) add(ctx context.Context, session string, thread lineage.Threa
 	}
 }
 
+// line adds a line to the block. A line that the block does not describe by its message becomes an item of its own.
 func (r *recorder) line(l *importer.Line) {
 	r.recorded.Lines++
 	r.recorded.Bytes += int64(len(l.Raw))
@@ -117,30 +118,38 @@ func (r *recorder) line(l *importer.Line) {
 	if l.Raw == nil {
 		r.recorded.Lost++
 	}
-	var m *manifest.Message
+	spans, m := r.messagesOf(l)
+	unexplained := r.builder.Add(l.Raw, spans, m, l.Valid)
+	if unexplained == nil {
+		return
+	}
+	item := lineage.Item{Kind: lineage.Message, Role: lineRole, Type: content.TypeBinary, Body: unexplained}
+	if l.Valid && manifest.IsObject(unexplained) || rawjson.Valid(unexplained) {
+		item.Type = content.TypeJSON
+	}
+	r.items = append(r.items, item)
+	r.size += len(unexplained)
+}
+
+// messagesOf returns the spans of the messages in a line, and the first message, nil if the store has it in another
+// serialization. A line without a message may be that of a file that was rewritten: see recordAgain.
+func (r *recorder) messagesOf(l *importer.Line) ([]lineage.SpanRef, *manifest.Message) {
+	if len(l.Nodes) == 0 {
+		text, _ := manifest.CutEnd(l.Raw)
+		if span, stored := r.kept[sha256.Sum256(text)]; stored {
+			return []lineage.SpanRef{span}, &manifest.Message{Body: text}
+		}
+		return nil, nil
+	}
 	spans := make([]lineage.SpanRef, len(l.Nodes))
 	for i := range l.Nodes {
 		spans[i] = l.Nodes[i].Span
 	}
-	if len(l.Nodes) > 0 && !l.Nodes[0].Kept {
-		n := l.Nodes[0]
-		m = &manifest.Message{ID: n.ID, Created: n.Created, Body: n.Body, Metadata: n.Metadata}
+	first := &l.Nodes[0]
+	if first.Kept {
+		return spans, nil
 	}
-	if text, _ := manifest.CutEnd(l.Raw); len(spans) == 0 && r.kept != nil {
-		if span, ok := r.kept[sha256.Sum256(text)]; ok {
-			spans, m = []lineage.SpanRef{span}, &manifest.Message{Body: text}
-		}
-	}
-	whole := r.builder.Add(l.Raw, spans, m, l.Valid)
-	if whole == nil {
-		return
-	}
-	kept := lineage.Item{Kind: lineage.Message, Role: lineRole, Type: content.TypeBinary, Body: whole}
-	if l.Valid && manifest.IsObject(whole) || rawjson.Valid(whole) {
-		kept.Type = content.TypeJSON
-	}
-	r.items = append(r.items, kept)
-	r.size += len(whole)
+	return spans, &manifest.Message{ID: first.ID, Created: first.Created, Body: first.Body, Metadata: first.Metadata}
 }
 
 // cut ends the current block.

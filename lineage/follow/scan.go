@@ -165,14 +165,14 @@ func (r *run) failFolder(p *folder, dir string, err error) {
 }
 
 // setFolderError sets the reported error of a folder, "" for none.
-func (r *run) setFolderError(dir, said string) {
-	if r.folderErrors[dir] == said {
+func (r *run) setFolderError(dir, problem string) {
+	if r.folderErrors[dir] == problem {
 		return
 	}
-	if r.folderErrors[dir] = said; said == "" {
+	if r.folderErrors[dir] = problem; problem == "" {
 		delete(r.folderErrors, dir)
 	}
-	r.changedFolders[dir] = said
+	r.changedFolders[dir] = problem
 	r.saveSoon()
 }
 

@@ -152,8 +152,8 @@ func (k *machineStore) putFolderErrors(ctx context.Context, changed map[string]s
 		if err != nil {
 			return err
 		}
-		for dir, said := range changed {
-			if errs[dir] = said; said == "" {
+		for dir, problem := range changed {
+			if errs[dir] = problem; problem == "" {
 				delete(errs, dir)
 			}
 		}

@@ -50,25 +50,10 @@ func (t *taking) formats(formats []archive.Format) []archive.Format {
 			return func(yield func(*archive.Conversation, error) bool) {
 				for c, err := range read(ctx, in) {
 					if err == nil {
-						c.Identify(t.local)
+						c, err = t.stores(c)
 					}
-					if err == nil && !t.take(c) {
-						if !t.alone && t.err == nil {
-							continue
-						}
-						c, err = nil, cmp.Or(t.err, errLeftOut)
-					}
-					if err == nil {
-						if continued := t.resumed[c.SourceID]; continued != nil {
-							continued.adapt(c)
-						}
-					}
-					if err == nil && t.rows != nil && len(c.Rows) > 0 {
-						if t.err = t.rows(c); t.err != nil {
-							c, err = nil, t.err
-						} else {
-							c.Rows = nil
-						}
+					if c == nil && err == nil {
+						continue
 					}
 					if !yield(c, err) {
 						return
@@ -78,6 +63,27 @@ func (t *taking) formats(formats []archive.Format) []archive.Format {
 		}
 	}
 	return wrapped
+}
+
+// stores returns a part of a conversation as it is stored, or nil if it is left out. The error stops reading.
+func (t *taking) stores(c *archive.Conversation) (*archive.Conversation, error) {
+	c.Identify(t.local)
+	if !t.take(c) {
+		if t.alone && t.err == nil {
+			return nil, errLeftOut
+		}
+		return nil, t.err
+	}
+	if continued := t.resumed[c.SourceID]; continued != nil {
+		continued.adapt(c)
+	}
+	if t.rows != nil && len(c.Rows) > 0 {
+		if t.err = t.rows(c); t.err != nil {
+			return nil, t.err
+		}
+		c.Rows = nil
+	}
+	return c, nil
 }
 
 // take reports whether a part of a conversation is stored.

@@ -15,19 +15,19 @@ type watching struct {
 	on     bool     // more than a single scan
 	none   string   // why there is no notifier
 	// folders are the folders that may contain files, with the followed ones that they belong to.
-	folders map[string][]*folder
-	polled  map[string]int64 // folders by the time of their last change
-	awaited map[string]bool  // folders in which a followed one may appear
-	said    map[string]bool  // reasons that were reported
-	next    time.Time        // when to poll
-	polls   int
+	folders  map[string][]*folder
+	polled   map[string]int64 // folders by the time of their last change
+	awaited  map[string]bool  // folders in which a followed one may appear
+	reported map[string]bool  // reasons that were reported
+	next     time.Time        // when to poll
+	polls    int
 }
 
 // begin starts watching.
 func (w *watching) begin(open func() (notifier, error)) error {
 	w.on = true
 	w.folders, w.polled = make(map[string][]*folder), make(map[string]int64)
-	w.awaited, w.said = make(map[string]bool), make(map[string]bool)
+	w.awaited, w.reported = make(map[string]bool), make(map[string]bool)
 	notify, err := open()
 	if err != nil {
 		w.none = err.Error()
@@ -76,10 +76,10 @@ func (w *watching) observe(dir string) (reason string) {
 		return ""
 	}
 	w.polled[dir] = modified(dir)
-	if w.said[reason] || reason == unreadable {
+	if w.reported[reason] || reason == unreadable {
 		return ""
 	}
-	w.said[reason] = true
+	w.reported[reason] = true
 	return reason
 }
 

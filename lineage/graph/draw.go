@@ -212,15 +212,15 @@ func (d *drawer) rows(shown []*strand) {
 				if n < p.from || n > p.to {
 					continue
 				}
-				here := p.line.At(n)
+				place := p.line.At(n)
 				rows = append(rows, Row{
-					Place: here, Lane: s.lane, Labels: d.Labels[here], Hidden: d.hidden[here], Folded: here.Position() - above.Position() - 1,
-					Current: here == d.Current, Root: here.Position() == 1,
+					Place: place, Lane: s.lane, Labels: d.Labels[place], Hidden: d.hidden[place], Folded: place.Position() - above.Position() - 1,
+					Current: place == d.Current, Root: place.Position() == 1,
 				})
 				if above.Line != nil {
-					edges = append(edges, [2]Place{above, here})
+					edges = append(edges, [2]Place{above, place})
 				}
-				above = here
+				above = place
 			}
 		}
 	}

@@ -217,34 +217,34 @@ func (l *Live) Apply(ctx context.Context, w *derived.Window[*Live]) error {
 // changed returns the threads whose graphs must be read again, and the contexts that moved forward.
 func (l *Live) changed(ctx context.Context, w *derived.Window[*Live]) (stale map[lineage.ThreadID]bool, moved []*move, err error) {
 	stale = make(map[lineage.ThreadID]bool)
-	// old returns the graph of a thread if it is cached and older than the end of the window.
-	old := func(id lineage.ThreadID) *cachedGraph {
-		if k := l.graphs[id]; k != nil && k.at < w.To.Number && !stale[id] {
-			return k
+	// outdated returns the graph of a thread if it is cached and older than the end of the window, and not stale.
+	outdated := func(id lineage.ThreadID) *cachedGraph {
+		if g := l.graphs[id]; g != nil && g.at < w.To.Number && !stale[id] {
+			return g
 		}
 		return nil
 	}
-	again := func(id lineage.ThreadID) {
-		if old(id) != nil {
+	markStale := func(id lineage.ThreadID) {
+		if outdated(id) != nil {
 			stale[id] = true
 		}
 	}
 	for id, change := range w.Changes.Threads {
-		k := old(id)
-		if k == nil {
+		g := outdated(id)
+		if g == nil {
 			continue
 		}
 		t, err := w.State.Thread(ctx, id)
 		if err != nil && !errors.Is(err, lineage.ErrNotFound) {
 			return nil, nil, err
 		}
-		if err != nil || change.Deleted || change.Keeps || t.Active != k.active {
-			again(id)
+		if err != nil || change.Deleted || change.Keeps || t.Active != g.active {
+			markStale(id)
 		}
 	}
 	for _, names := range []map[derived.Name]bool{w.Changes.Branches, w.Changes.Checkpoints} {
 		for name := range names {
-			again(name.Thread)
+			markStale(name.Thread)
 		}
 	}
 	for id, change := range w.Changes.Contexts {
@@ -254,22 +254,22 @@ func (l *Live) changed(ctx context.Context, w *derived.Window[*Live]) (stale map
 			return nil, nil, err
 		}
 		if err != nil || !known || c.Thread != thread || change.Deleted || change.Stated {
-			again(thread)
+			markStale(thread)
 			if err == nil {
-				again(c.Thread)
+				markStale(c.Thread)
 			}
 			continue
 		}
-		k := old(thread)
-		if k == nil || !change.Moved {
+		g := outdated(thread)
+		if g == nil || !change.Moved {
 			continue
 		}
-		m, err := k.forward(ctx, w.State, &c)
+		m, err := g.forward(ctx, w.State, &c)
 		if err != nil {
 			return nil, nil, err
 		}
 		if m == nil {
-			again(thread)
+			markStale(thread)
 			continue
 		}
 		moved = append(moved, m)

@@ -68,7 +68,7 @@ func TestOneOfManyTakesAStaleLock(t *testing.T) {
 	workers := startWorkers(t, processes)
 	for round := range rounds {
 		path := filepath.Join(dir, strconv.Itoa(round))
-		writeLock(t, path, record{PID: dead.pid(), Timestamp: time.Now().UnixMilli(), Hostname: hostname(t)})
+		writeLock(t, path, holderRecord{PID: dead.pid(), Timestamp: time.Now().UnixMilli(), Hostname: hostname(t)})
 		for _, w := range workers {
 			w.tell("take", path, 1)
 		}
@@ -93,7 +93,7 @@ func TestOneAtATimeAfterAStaleLock(t *testing.T) {
 	workers := startWorkers(t, processes)
 	for round := range rounds {
 		path := filepath.Join(dir, strconv.Itoa(round))
-		writeLock(t, path, record{PID: dead.pid(), Timestamp: time.Now().UnixMilli(), Hostname: hostname(t)})
+		writeLock(t, path, holderRecord{PID: dead.pid(), Timestamp: time.Now().UnixMilli(), Hostname: hostname(t)})
 		for _, w := range workers {
 			w.tell("visit", path, 1)
 		}
@@ -170,7 +170,7 @@ func hostname(t *testing.T) string {
 }
 
 // writeLock writes a lock file for path as another program would.
-func writeLock(t *testing.T, path string, r record) {
+func writeLock(t *testing.T, path string, r holderRecord) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(path+".lock", r.encode(), 0o600))
 }

@@ -37,7 +37,7 @@ func openFile(path string, flag int) (f *os.File, err error) {
 type sighting struct {
 	data     []byte
 	modified time.Time
-	record   *record // nil if data is not a valid record
+	record   *holderRecord // nil if data is not a valid record
 }
 
 // readLockFile reads the lock file at path. It returns nil if there is none.
@@ -77,7 +77,7 @@ func (s *sighting) info() *Info {
 // The record is first written to a draft, which is then linked, so that a lock file left by a crash
 // always names the dead process. The next create removes a draft left by a crash; the guard ensures
 // that no other process is using it.
-func create(path string, r record) error {
+func create(path string, r holderRecord) error {
 	draft := path + ".new"
 	if err := remove(draft); err != nil {
 		return err
@@ -113,7 +113,7 @@ func writeNew(path string, data []byte) error {
 // It writes to the file it has read, not to a new one: if a program that does not know the guard
 // replaces the file meanwhile, only the removed file is written. A reader that sees a partial write
 // sees a fresh file.
-func refreshFile(path string, r record) error {
+func refreshFile(path string, r holderRecord) error {
 	f, err := openFile(path, os.O_RDWR)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func refreshFile(path string, r record) error {
 }
 
 // removeOwn removes the lock file if it still belongs to r, else it returns ErrLost.
-func removeOwn(path string, r record) error {
+func removeOwn(path string, r holderRecord) error {
 	s, err := readLockFile(path)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func removeOwn(path string, r record) error {
 	return remove(path)
 }
 
-func (s *sighting) isOf(r record) bool {
+func (s *sighting) isOf(r holderRecord) bool {
 	return s.record != nil && s.record.Token == r.Token
 }
 

@@ -11,14 +11,14 @@ import (
 // holding is an acquired lock, from creation to release. A goroutine refreshes it until stop.
 type holding struct {
 	lockFile string
-	record   record // as created; the token identifies our lock file
+	record   holderRecord // as created; the token identifies our lock file
 
 	ctx  context.Context // ends with the holding; its cause is the reason
 	end  context.CancelCauseFunc
 	done chan struct{} // closed when the goroutine has returned
 }
 
-func hold(lockFile string, r record, opts Options) *holding {
+func hold(lockFile string, r holderRecord, opts Options) *holding {
 	h := &holding{lockFile: lockFile, record: r, done: make(chan struct{})}
 	h.ctx, h.end = context.WithCancelCause(context.Background())
 	go h.refresh(opts)

@@ -140,7 +140,7 @@ func (l *Lock) attempt(ctx context.Context) (*Info, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.held != nil {
-		if ours, err := l.stillOurs(ctx); ours || err != nil {
+		if held, err := l.stillOurs(ctx); held || err != nil {
 			return nil, err
 		}
 	}

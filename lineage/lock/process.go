@@ -25,14 +25,14 @@ func here() (location, error) {
 }
 
 // contains reports whether the process in r is visible from here.
-func (p location) contains(r *record) bool {
+func (p location) contains(r *holderRecord) bool {
 	return r.Hostname == p.hostname && (r.Scope == "" || r.Scope == p.scope)
 }
 
 // newRecord returns a record with this process as the holder of a new lock.
-func newRecord(at location, stale time.Duration, now time.Time) record {
+func newRecord(at location, stale time.Duration, now time.Time) holderRecord {
 	pid := os.Getpid()
-	return record{
+	return holderRecord{
 		PID:       pid,
 		Timestamp: now.UnixMilli(),
 		Hostname:  at.hostname,

@@ -9,9 +9,9 @@ import (
 // maxRecord limits the size of a lock file.
 const maxRecord = 16 << 10
 
-// record is the content of a lock file. All programs that share the file read the first three keys;
+// holderRecord is the content of a lock file. All programs that share the file read the first three keys;
 // the others are for this package.
-type record struct {
+type holderRecord struct {
 	PID       int    `json:"pid"`
 	Timestamp int64  `json:"timestamp"` // last refresh, in Unix milliseconds
 	Hostname  string `json:"hostname"`
@@ -23,16 +23,16 @@ type record struct {
 	Token    string `json:"token,omitempty"`    // unique per acquisition
 }
 
-func (r record) encode() []byte {
+func (r holderRecord) encode() []byte {
 	data, _ := json.Marshal(r) // texts and integers always encode
 	return append(data, '\n')
 }
 
 // decodeRecord returns a record with at least the three shared keys, or nil if data is empty,
 // incomplete or something else.
-func decodeRecord(data []byte) *record {
+func decodeRecord(data []byte) *holderRecord {
 	var keys struct {
-		record
+		holderRecord
 		Timestamp *int64  `json:"timestamp"`
 		Hostname  *string `json:"hostname"`
 	}
@@ -42,8 +42,8 @@ func decodeRecord(data []byte) *record {
 	if keys.PID <= 0 || keys.PID > math.MaxInt32 || keys.Timestamp == nil || keys.Hostname == nil {
 		return nil
 	}
-	keys.record.Timestamp, keys.record.Hostname = *keys.Timestamp, *keys.Hostname
-	return &keys.record
+	keys.holderRecord.Timestamp, keys.holderRecord.Hostname = *keys.Timestamp, *keys.Hostname
+	return &keys.holderRecord
 }
 
 // Info describes the holder of a lock.
@@ -56,7 +56,7 @@ type Info struct {
 	Since, Refreshed time.Time
 }
 
-func (r record) info() *Info {
+func (r holderRecord) info() *Info {
 	info := &Info{
 		PID:       r.PID,
 		Hostname:  r.Hostname,

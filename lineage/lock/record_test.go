@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 // feature: lock/file
 func TestRecordGolden(t *testing.T) {
-	r := record{
+	r := holderRecord{
 		PID: 4711, Timestamp: 1700000015000, Hostname: "build-7", Acquired: 1700000000000,
 		Stale: 60000, Scope: "boot pid:[1] time:[2]", Started: "98765", Token: "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
 	}
@@ -33,29 +33,29 @@ func TestRecordGolden(t *testing.T) {
 }
 
 func TestDecodeRecord(t *testing.T) {
-	shared := record{PID: 7, Timestamp: 1700000000000, Hostname: "h"}
+	shared := holderRecord{PID: 7, Timestamp: 1700000000000, Hostname: "h"}
 	for name, tc := range map[string]struct {
 		data string
-		want record // zero when unreadable
+		want holderRecord // zero when unreadable
 	}{
 		"shared keys":   {`{"pid":7,"timestamp":1700000000000,"hostname":"h"}`, shared},
 		"indented":      {"{\n  \"pid\": 7,\n  \"timestamp\": 1700000000000,\n  \"hostname\": \"h\"\n}", shared},
 		"unknown keys":  {`{"pid":7,"timestamp":1700000000000,"hostname":"h","session":{"a":[1]}}`, shared},
-		"the epoch":     {`{"pid":7,"timestamp":0,"hostname":""}`, record{PID: 7}},
-		"no pid":        {`{"timestamp":1700000000000,"hostname":"h"}`, record{}},
-		"no timestamp":  {`{"pid":7,"hostname":"h"}`, record{}},
-		"no hostname":   {`{"pid":7,"timestamp":1700000000000}`, record{}},
-		"every process": {`{"pid":-1,"timestamp":1700000000000,"hostname":"h"}`, record{}},
-		"huge pid":      {`{"pid":4294967297,"timestamp":1700000000000,"hostname":"h"}`, record{}},
-		"pid as text":   {`{"pid":"7","timestamp":1700000000000,"hostname":"h"}`, record{}},
-		"two records":   {`{"pid":7,"timestamp":1,"hostname":"h"}{"pid":8,"timestamp":1,"hostname":"h"}`, record{}},
-		"null":          {`null`, record{}},
-		"empty":         {``, record{}},
-		"too long":      {`{"pid":7,"timestamp":1,"hostname":"h"}` + strings.Repeat(" ", maxRecord), record{}},
+		"the epoch":     {`{"pid":7,"timestamp":0,"hostname":""}`, holderRecord{PID: 7}},
+		"no pid":        {`{"timestamp":1700000000000,"hostname":"h"}`, holderRecord{}},
+		"no timestamp":  {`{"pid":7,"hostname":"h"}`, holderRecord{}},
+		"no hostname":   {`{"pid":7,"timestamp":1700000000000}`, holderRecord{}},
+		"every process": {`{"pid":-1,"timestamp":1700000000000,"hostname":"h"}`, holderRecord{}},
+		"huge pid":      {`{"pid":4294967297,"timestamp":1700000000000,"hostname":"h"}`, holderRecord{}},
+		"pid as text":   {`{"pid":"7","timestamp":1700000000000,"hostname":"h"}`, holderRecord{}},
+		"two records":   {`{"pid":7,"timestamp":1,"hostname":"h"}{"pid":8,"timestamp":1,"hostname":"h"}`, holderRecord{}},
+		"null":          {`null`, holderRecord{}},
+		"empty":         {``, holderRecord{}},
+		"too long":      {`{"pid":7,"timestamp":1,"hostname":"h"}` + strings.Repeat(" ", maxRecord), holderRecord{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decodeRecord([]byte(tc.data))
-			if tc.want == (record{}) {
+			if tc.want == (holderRecord{}) {
 				require.Nil(t, got)
 			} else {
 				require.Equal(t, &tc.want, got)
@@ -66,13 +66,13 @@ func TestDecodeRecord(t *testing.T) {
 
 func TestInfoOfSharedKeys(t *testing.T) {
 	at := time.UnixMilli(1700000000000)
-	got := record{PID: 7, Timestamp: at.UnixMilli(), Hostname: "h"}.info()
+	got := holderRecord{PID: 7, Timestamp: at.UnixMilli(), Hostname: "h"}.info()
 	require.Equal(t, &Info{PID: 7, Hostname: "h", Since: at, Refreshed: at}, got)
 }
 
 func TestRecordRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := record{
+		r := holderRecord{
 			PID:       rapid.IntRange(1, math.MaxInt32).Draw(t, "pid"),
 			Timestamp: rapid.Int64().Draw(t, "timestamp"),
 			Hostname:  rapid.String().Draw(t, "hostname"),

@@ -78,7 +78,7 @@ func GrokRole(sender string) string {
 
 // deepSeekContent reads the fragments of a message of DeepSeek.
 func deepSeekContent(fragments []byte) []byte {
-	var content saying
+	var content composed
 	for e := range rawjson.Elements(fragments) {
 		f := fieldsOf(e)
 		kind, isText := f.text("type"), rawjson.IsString(f["content"])
@@ -99,7 +99,7 @@ func deepSeekContent(fragments []byte) []byte {
 
 // grokContent reads the content of a message of Grok.
 func grokContent(f fields) []byte {
-	var content saying
+	var content composed
 	if trace := f.text("thinking_trace"); trace != "" {
 		content.thinking(trace)
 	}
@@ -114,17 +114,17 @@ func grokContent(f fields) []byte {
 	return content.content()
 }
 
-// saying is the content of a message that is put together of parts.
-type saying []json.RawMessage
+// composed is the content of a message that is put together of parts.
+type composed []json.RawMessage
 
-func (s *saying) part(o *object)   { *s = append(*s, o.bytes()) }
-func (s *saying) text(text string) { s.part(new(object).text("type", "text").text("text", text)) }
-func (s *saying) thinking(text string) {
+func (s *composed) part(o *object)   { *s = append(*s, o.bytes()) }
+func (s *composed) text(text string) { s.part(new(object).text("type", "text").text("text", text)) }
+func (s *composed) thinking(text string) {
 	s.part(new(object).text("type", "thinking").text("thinking", text))
 }
 
 // content returns the parts, or an empty text for none.
-func (s saying) content() []byte {
+func (s composed) content() []byte {
 	if len(s) == 0 {
 		return quote("")
 	}

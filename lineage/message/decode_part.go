@@ -313,12 +313,12 @@ func contents(raw []byte, depth int) []Part {
 				parts = append(parts, Part{Kind: TextKind, Text: rawjson.Str(e)})
 				continue
 			}
-			some, ok := decodePart(e, depth+1)
+			decoded, ok := decodePart(e, depth+1)
 			if !ok {
-				some = []Part{{Kind: DataKind, Data: e, Given: e}}
+				decoded = []Part{{Kind: DataKind, Data: e, Given: e}}
 			}
 			known = known || ok
-			parts = append(parts, some...)
+			parts = append(parts, decoded...)
 		}
 		if !known && len(parts) > 0 {
 			return []Part{{Kind: DataKind, Data: raw}}

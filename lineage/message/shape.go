@@ -152,7 +152,7 @@ func (s *shape) takeObject(raw []byte, left *[]string) ([]byte, bool) {
 	seen := make(map[string]bool)
 	out := raw
 	grown := 0 // by how many bytes out is shorter than raw so far
-	gone := make(map[string]bool)
+	dropped := make(map[string]bool)
 	for m := range rawjson.Members(raw) {
 		if seen[m.Key] {
 			return nil, false // readers treat duplicate keys differently
@@ -164,14 +164,14 @@ func (s *shape) takeObject(raw []byte, left *[]string) ([]byte, bool) {
 		}
 		if member == nil {
 			if !s.open {
-				gone[m.Key] = true
+				dropped[m.Key] = true
 			}
 			continue
 		}
 		value, ok := member.take(m.Value, left)
 		if !ok {
 			if rawjson.IsNull(m.Value) && !slices.Contains(s.need, m.Key) {
-				gone[m.Key] = true
+				dropped[m.Key] = true
 				continue
 			}
 			return nil, false
@@ -187,11 +187,11 @@ func (s *shape) takeObject(raw []byte, left *[]string) ([]byte, bool) {
 			return nil, false
 		}
 	}
-	if len(gone) == 0 {
+	if len(dropped) == 0 {
 		return out, true
 	}
-	*left = slices.AppendSeq(*left, maps.Keys(gone))
-	return rawjson.RemoveFunc(out, func(key string) bool { return gone[key] }), true
+	*left = slices.AppendSeq(*left, maps.Keys(dropped))
+	return rawjson.RemoveFunc(out, func(key string) bool { return dropped[key] }), true
 }
 
 func isBlank(s string) bool { return strings.TrimFunc(s, unicode.IsSpace) == "" }

@@ -57,52 +57,69 @@ func (e *encoder) note(u *unit, role, text string) {
 	u.p = &Part{Kind: TextKind, Text: text}
 }
 
-// identify assigns each call a unique id and a tool name that the dialect accepts.
+// identify assigns each call a unique id and a tool name that the dialect accepts. A result gets the id of its call.
 func (e *encoder) identify() {
-	accepts := map[Dialect]*shape{OpenAI: chatCallID, Responses: callID, Anthropic: anthropicID, UI: notEmpty}[e.to]
-	longest := maxToolName
-	if e.to == Anthropic {
-		longest = maxAnthropicTool
-	}
 	taken := make(map[string]bool)
 	for _, u := range e.units {
 		if u.p.Hosted && !u.gone {
 			taken[u.p.CallID] = true
 		}
 	}
-	var without []*unit
+	var refused []*unit // calls that need another id
 	for _, u := range e.units {
 		if u.p.Kind != CallKind || u.gone || u.p.Hosted {
 			continue
 		}
-		u.id, u.tool = u.p.CallID, u.p.Tool
-		var left []string
-		if _, ok := accepts.take(quote(u.id), &left); u.id == "" || !ok || taken[u.id] {
-			without = append(without, u)
+		u.id = u.p.CallID
+		if u.id == "" || taken[u.id] || !e.acceptsCallID(u.id) {
+			refused = append(refused, u)
 		}
 		taken[u.id] = true
-		if e.to != UI {
-			if u.tool = toolName(u.p.Tool, longest); u.tool != u.p.Tool {
-				u.changed = true
-				e.lose(u, "no tool %q: called %s", u.p.Tool, u.tool)
-			}
-		}
+		e.nameTool(u)
 	}
-	n := 0
-	for _, u := range without {
-		for n++; taken["call_"+strconv.Itoa(n)]; n++ {
-		}
-		u.id, u.changed = "call_"+strconv.Itoa(n), true
-		if u.p.CallID != "" {
-			e.lose(u, "no call id %q: it is %s", u.p.CallID, u.id)
-		}
-	}
+	e.numberCalls(refused, taken)
 	for _, u := range e.units {
 		if u.call == nil {
 			continue
 		}
 		if u.id = u.call.id; u.id != u.p.CallID {
 			u.changed = true
+		}
+	}
+}
+
+func (e *encoder) acceptsCallID(id string) bool {
+	accepted := map[Dialect]*shape{OpenAI: chatCallID, Responses: callID, Anthropic: anthropicID, UI: notEmpty}[e.to]
+	var left []string
+	_, ok := accepted.take(quote(id), &left)
+	return ok
+}
+
+// nameTool sets the name of the tool of a call.
+func (e *encoder) nameTool(u *unit) {
+	u.tool = u.p.Tool
+	if e.to == UI { // accepts all names
+		return
+	}
+	longest := maxToolName
+	if e.to == Anthropic {
+		longest = maxAnthropicTool
+	}
+	if u.tool = toolName(u.p.Tool, longest); u.tool != u.p.Tool {
+		u.changed = true
+		e.lose(u, "no tool %q: called %s", u.p.Tool, u.tool)
+	}
+}
+
+// numberCalls gives calls ids that are not taken.
+func (e *encoder) numberCalls(calls []*unit, taken map[string]bool) {
+	n := 0
+	for _, u := range calls {
+		for n++; taken["call_"+strconv.Itoa(n)]; n++ {
+		}
+		u.id, u.changed = "call_"+strconv.Itoa(n), true
+		if u.p.CallID != "" {
+			e.lose(u, "no call id %q: it is %s", u.p.CallID, u.id)
 		}
 	}
 }

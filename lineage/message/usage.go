@@ -24,7 +24,7 @@ type Record struct {
 // they are a whole response of an API.
 func MayStateUsage(role string) bool {
 	switch role {
-	case "assistant", "model", "tool", "gemini", "progress", "event_msg", "token_usage_record", "session.shutdown", "usage_ledger", "api_req_started":
+	case "assistant", "model", "tool", "gemini", "progress", "event_msg", "token_usage_record", "session.shutdown", "session.usage_record", "usage_ledger", "api_req_started":
 		return true
 	}
 	return false
@@ -77,7 +77,12 @@ func Usage(r Record) []Answer {
 			return nil
 		}
 		return []Answer{a}
+	case kind == "session.usage_record" && rawjson.IsObject(f.get("data")): // Copilot CLI, of versions after 1.0.80
+		return copilotRecord(rawjson.Last(f.get("data"), "usage"))
 	case kind == "session.shutdown" && rawjson.IsObject(f.get("data")): // Copilot CLI
+		if rawjson.Has(f.get("data"), "usageAccountingWatermarks") { // of what the records of its answers state
+			return nil
+		}
 		return copilotTotals(rawjson.Last(f.get("data"), "modelMetrics"))
 	case kind == "progress" && rawjson.Str(rawjson.Last(f.get("data"), "type")) == "agent_progress": // Claude Code, of a subagent
 		line := rawjson.Last(f.get("data"), "message")

@@ -44,8 +44,23 @@ func codexUsage(f pairs, last, total string, model string) []Answer {
 	return []Answer{a}
 }
 
+// copilotRecord reads the record of an answer of Copilot CLI. The id that it has from the provider may be that of another
+// answer, too: local ones begin again to count.
+func copilotRecord(usage []byte) []Answer {
+	a := Answer{Model: rawjson.Str(rawjson.Last(usage, "model")), Requests: 1}
+	if !a.read(usage) {
+		return nil
+	}
+	a.Cost = "" // it is in requests of a plan, not in money
+	accounting := rawjson.Last(usage, "accounting")
+	if session, number := rawjson.Str(rawjson.Last(accounting, "sourceSessionId")), rawjson.Last(accounting, "sequence"); session != "" && number != nil {
+		a.ID = "copilot:" + session + ":" + string(number)
+	}
+	return []Answer{a}
+}
+
 // copilotTotals reads the tokens per model that Copilot CLI states at the end of a session. Its messages state the
-// output only.
+// output only, in versions up to 1.0.80.
 func copilotTotals(metrics []byte) (all []Answer) {
 	for m := range rawjson.Members(metrics) {
 		a := Answer{Model: m.Key}

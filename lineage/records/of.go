@@ -31,14 +31,14 @@ const threadsAtOnce = 100
 
 // OfThreads returns the records of threads as they are now, without those that are gone.
 func OfThreads(ctx context.Context, store *lineage.Store, ids []lineage.ThreadID) (all []*Thread, err error) {
-	for some := range slices.Chunk(ids, threadsAtOnce) {
+	for batch := range slices.Chunk(ids, threadsAtOnce) {
 		found, err := backend.AtOnce(ctx, store.View(), func(s backend.Snapshot) (found []*Thread, err error) {
 			if s, ok := s.(backend.ThreadsAhead); ok {
-				if err := s.ThreadsAhead(ctx, some); err != nil {
+				if err := s.ThreadsAhead(ctx, batch); err != nil {
 					return nil, err
 				}
 			}
-			for _, id := range some {
+			for _, id := range batch {
 				r, err := ofThread(ctx, s, id)
 				if errors.Is(err, lineage.ErrNotFound) {
 					continue
@@ -87,8 +87,42 @@ func ofThread(ctx context.Context, from backend.Reader, id lineage.ThreadID) (*T
 	if err != nil {
 		return nil, err
 	}
-	r.Messages, err = structure.Position(active.Tip, func(id structure.RunID) (structure.RunInfo, error) { return from.Run(ctx, id) })
+	if active.Tip.IsZero() {
+		r.SubagentMessages, err = SubagentMessages(ctx, from, id)
+		return r, err
+	}
+	r.Messages, err = structure.Position(active.Tip, backend.Runs(ctx, from))
 	return r, err
+}
+
+// SubagentMessages counts the messages of the subagents of a thread.
+func SubagentMessages(ctx context.Context, from backend.Reader, thread lineage.ThreadID) (n uint64, err error) {
+	branches := make(map[lineage.ContextID]string)
+	for b, err := range from.Branches(ctx, thread, "", "") {
+		if err != nil {
+			return 0, err
+		}
+		branches[b.Context] = b.Name
+	}
+	runs := backend.Runs(ctx, from)
+	for c, err := range from.Contexts(ctx, thread, lineage.ContextID{}) {
+		if err != nil {
+			return 0, err
+		}
+		if graph.KindOf(&lineage.ContextInfo{Branch: branches[c.ID], Set: c.Set, Base: c.Base, Parent: c.Parent, Metadata: c.Metadata}) != graph.KindSubagent {
+			continue
+		}
+		end, err := structure.Position(c.Tip, runs)
+		if err != nil {
+			return 0, err
+		}
+		base, err := structure.Position(c.Base, runs)
+		if err != nil {
+			return 0, err
+		}
+		n += end - min(base, end)
+	}
+	return n, nil
 }
 
 // OfBranch returns the record of a branch.

@@ -36,15 +36,15 @@ func OfStats(ctx context.Context, store *lineage.Store, exact bool, progress fun
 func (r *Stats) countCopies(ctx context.Context, store *lineage.Store, s backend.Snapshot, progress func(done, total int64)) error {
 	var tips []lineage.SpanRef
 	done := int64(0)
-	for some, err := range tipsOf(ctx, s) {
+	for batch, err := range tipsOf(ctx, s) {
 		if err != nil {
 			return err
 		}
-		lengths, err := lengthsOf(ctx, s, some)
+		lengths, err := lengthsOf(ctx, s, batch)
 		if err != nil {
 			return err
 		}
-		for i, tip := range some {
+		for i, tip := range batch {
 			r.CopiedMessages += lengths[i]
 			if lengths[i] > 0 && r.CopiedExact {
 				tips = append(tips, tip)
@@ -70,16 +70,16 @@ func (r *Stats) countCopies(ctx context.Context, store *lineage.Store, s backend
 // tipsOf yields the tips of all contexts, contextsAtOnce at a time.
 func tipsOf(ctx context.Context, s backend.Snapshot) iter.Seq2[[]lineage.SpanRef, error] {
 	return func(yield func([]lineage.SpanRef, error) bool) {
-		var some []lineage.SpanRef
+		var batch []lineage.SpanRef
 		for c, err := range s.Contexts(ctx, lineage.ThreadID{}, lineage.ContextID{}) {
-			if some = append(some, c.Tip); err != nil || len(some) == contextsAtOnce {
-				if !yield(some, err) || err != nil {
+			if batch = append(batch, c.Tip); err != nil || len(batch) == contextsAtOnce {
+				if !yield(batch, err) || err != nil {
 					return
 				}
-				some = nil
+				batch = nil
 			}
 		}
-		yield(some, nil)
+		yield(batch, nil)
 	}
 }
 

@@ -69,7 +69,7 @@ type Salvaged struct {
 func (*Salvaged) RecordType() string { return "salvaged" }
 
 // Loss is a part of a store's files that cannot be read.
-type Loss struct{ embedded.Loss }
+type Loss struct{ embedded.LostPart }
 
 func (*Loss) RecordType() string { return "loss" }
 

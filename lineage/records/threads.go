@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
@@ -50,6 +51,8 @@ type Thread struct {
 	// Branches is the number of branches. Messages is the number of messages of the active one.
 	Branches int    `json:"branches"`
 	Messages uint64 `json:"messages"`
+	// SubagentMessages is the number of messages of subagents. It is only counted if the active branch has no messages.
+	SubagentMessages uint64 `json:"subagent_messages,omitempty"`
 	// Usage is the usage of the answers that count in the thread. Only thread list and thread show have it.
 	Usage *UsageFigures `json:"usage,omitempty"`
 	// Current is set for the thread that commands work on.
@@ -76,6 +79,17 @@ type Deleted struct {
 }
 
 func (*Deleted) RecordType() string { return "deleted" }
+
+// MessageCount returns the number of messages for people: "5", or "0+4" if only subagents have messages.
+func (r *Thread) MessageCount() string { return MessageCount(r.Messages, r.SubagentMessages) }
+
+// MessageCount is Thread.MessageCount for other records of a thread.
+func MessageCount(messages, ofSubagents uint64) string {
+	if ofSubagents == 0 {
+		return amount.Count(messages)
+	}
+	return amount.Count(messages) + "+" + amount.Count(ofSubagents)
+}
 
 // States returns a text in the thread's metadata, empty for none.
 func (r *Thread) States(key string) string {

@@ -56,9 +56,9 @@ func (r *texts) code(language, code string) (made template.HTML, all bool) {
 	ctx, cancel := context.WithDeadline(r.ctx, began.Add(min(codeTime, r.left)))
 	defer cancel()
 	made, whole := highlighted(ctx, language, code)
-	took := time.Since(began)
-	r.left -= took
-	if !whole && took < codeTime {
+	elapsed := time.Since(began)
+	r.left -= elapsed
+	if !whole && elapsed < codeTime {
 		return made, false
 	}
 	rendered.put(key, made, true)

@@ -24,9 +24,9 @@ func claudeCode() *sessionFormat {
 			}
 			switch text(raw, "type") {
 			case "user", "assistant":
-				l.said = rawjson.IsObject(rawjson.Last(raw, "message"))
+				l.isMessage = rawjson.IsObject(rawjson.Last(raw, "message"))
 			case "system":
-				l.said = rawjson.IsString(rawjson.Last(raw, "content"))
+				l.isMessage = rawjson.IsString(rawjson.Last(raw, "content"))
 			}
 			return nil
 		},

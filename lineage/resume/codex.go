@@ -43,9 +43,9 @@ func codex() *sessionFormat {
 					l.follows = true
 				}
 			case "response_item":
-				l.said = true
+				l.isMessage = true
 			case "compacted":
-				l.said, l.beside = true, 1 // the record is kept too
+				l.isMessage, l.beside = true, 1 // the record is kept too
 			case "token_usage_record":
 				l.follows = true
 			}

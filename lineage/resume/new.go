@@ -110,8 +110,8 @@ func (s *Session) complete(ctx context.Context, h *history) error {
 }
 
 // folder returns the folder in which the agent starts, in the form that the agent sees.
-func folder(given, threads string) (string, error) {
-	dir := given
+func folder(wanted, threads string) (string, error) {
+	dir := wanted
 	if dir == "" {
 		dir = threads
 	}

@@ -22,7 +22,7 @@ func openCode() *sessionFormat {
 			return [][]string{{"opencode", "import", s.File()}, {"opencode", "--session", s.ID}}
 		},
 		line: func(raw []byte, l *ownLine) error {
-			l.id, l.said = text(rawjson.Last(raw, "info"), "id"), true
+			l.id, l.isMessage = text(rawjson.Last(raw, "info"), "id"), true
 			return nil
 		},
 		stored: openCodeStored,

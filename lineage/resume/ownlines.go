@@ -30,9 +30,9 @@ type linesOf func(ctx context.Context) iter.Seq2[follow.SourceLine, error]
 type ownLine struct {
 	// first and last are the indexes in the history of the line's messages, -1 if it has none.
 	first, last int
-	// said is set if the line is a message. others is the number of its messages and records that are not in the
+	// isMessage is set if the line is a message. others is the number of its messages and records that are not in the
 	// history. beside is the number of these that are records of the line itself.
-	said           bool
+	isMessage      bool
 	others, beside int
 	// follows is set if the line belongs to the previous message.
 	follows    bool
@@ -79,16 +79,16 @@ func (o *ownLines) keepTree() {
 	}
 	for i := range o.keep {
 		l := &o.lines[i]
-		if !l.said && l.id == "" {
+		if !l.isMessage && l.id == "" {
 			o.keep[i] = true
 		}
-		if !l.said || !o.within(i) {
+		if !l.isMessage || !o.within(i) {
 			continue
 		}
 		for at := i; !o.keep[at]; {
 			o.keep[at] = true
 			above, ok := byID[o.lines[at].parent]
-			if !ok || above >= at || o.lines[above].said && !o.within(above) {
+			if !ok || above >= at || o.lines[above].isMessage && !o.within(above) {
 				break
 			}
 			at = above

@@ -26,7 +26,7 @@ func pi() *sessionFormat {
 			if kind != "session" {
 				l.id, l.parent = text(raw, "id"), text(raw, "parentId")
 			}
-			l.said = piSaid(kind)
+			l.isMessage = piSaid(kind)
 			return nil
 		},
 		tree:   true,

@@ -22,7 +22,7 @@ func qwen() *sessionFormat {
 		commands: func(s *Session) [][]string { return [][]string{{"qwen", "--resume", s.ID}} },
 		line: func(raw []byte, l *ownLine) error {
 			l.id, l.parent = text(raw, "uuid"), text(raw, "parentUuid")
-			l.said = rawjson.IsObject(rawjson.Last(raw, "message")) && text(raw, "type") != "system"
+			l.isMessage = rawjson.IsObject(rawjson.Last(raw, "message")) && text(raw, "type") != "system"
 			return nil
 		},
 		tree:   true,

@@ -88,7 +88,7 @@ func (x *fileIndex) lockEmbedding(ctx context.Context) (*os.File, error) {
 func (x *fileIndex) embedAll(ctx context.Context) error {
 	var in, was *sql.DB
 	for {
-		if err := x.Update(ctx); err != nil {
+		if err := x.update(ctx, time.Time{}); err != nil {
 			return err
 		}
 		if err := x.file.With(func(db *sql.DB) error { in = db; return nil }); err != nil || in == was {
@@ -189,6 +189,32 @@ type unembedded struct {
 // nextPending returns pending texts with numbers greater than after, and the number to continue after. It leaves out
 // texts that nothing sees and texts that were erased since the last update.
 func (x *fileIndex) nextPending(ctx context.Context, db *sql.DB, after, upto int64) (batch []unembedded, last int64, err error) {
+	pending, err := pendingTexts(ctx, db, after, upto)
+	if err != nil {
+		return nil, 0, err
+	}
+	size := 0
+	for _, p := range pending {
+		if size >= embedBytes {
+			return batch, after, nil
+		}
+		after = p.number
+		if p.text, err = x.textToEmbed(ctx, &p); err != nil {
+			return nil, 0, err
+		}
+		if p.text != "" {
+			size += len(p.text)
+			batch = append(batch, p)
+		}
+	}
+	if len(pending) < embedTexts {
+		after = upto
+	}
+	return batch, after, nil
+}
+
+// pendingTexts returns at most embedTexts pending texts that something sees, in order, without the texts themselves.
+func pendingTexts(ctx context.Context, db *sql.DB, after, upto int64) (pending []unembedded, err error) {
 	err = derivedfile.Each(ctx, db, func(scan func(...any) error) error {
 		var p unembedded
 		var id, key []byte
@@ -204,34 +230,13 @@ func (x *fileIndex) nextPending(ctx context.Context, db *sql.DB, after, upto int
 			return err
 		}
 		p.id, p.seq = searched.TextID(id), uint64(seq)
-		batch = append(batch, p)
+		pending = append(pending, p)
 		return nil
 	}, `SELECT p.text, p.id, r.id, u.seq, o.kind
 		FROM pending p CROSS JOIN usages u ON u.text = p.text
 		CROSS JOIN runs r ON r.number = u.run AND u.seq <= r.reached CROSS JOIN roles o ON o.number = u.role
 		WHERE p.text > ? AND p.text <= ? GROUP BY p.text ORDER BY p.text LIMIT ?`, after, upto, embedTexts)
-	if err != nil {
-		return nil, 0, err
-	}
-	found, size := batch, 0
-	batch = batch[:0]
-	for _, p := range found {
-		if size >= embedBytes {
-			return batch, after, nil
-		}
-		after = p.number
-		if p.text, err = x.textToEmbed(ctx, &p); err != nil {
-			return nil, 0, err
-		}
-		if p.text != "" {
-			size += len(p.text)
-			batch = append(batch, p)
-		}
-	}
-	if len(found) < embedTexts {
-		after = upto
-	}
-	return batch, after, nil
+	return pending, err
 }
 
 // textToEmbed returns the start of a text, "" if the store no longer has it.

@@ -27,6 +27,13 @@ func TestEqualIDs(t *testing.T) {
 	searchtest.EqualIDs(t, store, x)
 }
 
+func TestOutdated(t *testing.T) {
+	store, x := open(t, t.TempDir())
+	defer store.Close()
+	defer x.Close()
+	searchtest.Outdated(t, store, x)
+}
+
 // TestFindsWhatIsSeen changes threads of two users at random, with forks across them, and compares
 // search results, of words and nearest to a vector, with what threads and contexts see. An updated
 // index returns the same results as a new one.
@@ -60,5 +67,37 @@ func TestFindsWhatIsSeen(t *testing.T) {
 		require.NoError(r, err)
 		defer fresh.Close()
 		m.Check(fresh)
+	})
+}
+
+// TestUnfinishedFindsWhatIsSeen changes a store at random between searches that have no time to bring the index up to date,
+// with two handles of one file.
+func TestUnfinishedFindsWhatIsSeen(t *testing.T) {
+	defer func(was int) { searched.WindowLimit = was }(searched.WindowLimit)
+	rapid.Check(t, func(r *rapid.T) {
+		searched.WindowLimit = rapid.SampledFrom([]int{1, 7, 30}).Draw(r, "window")
+		dir := t.TempDir()
+		store, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal})
+		require.NoError(r, err)
+		defer store.Close()
+		var indexes []*search.Index
+		for range 2 {
+			x, err := search.Open(bg, store, dir, search.Options{})
+			require.NoError(r, err)
+			defer func() { require.NoError(r, x.Close()) }()
+			indexes = append(indexes, x)
+		}
+		m := searchtest.NewMachine(r, store)
+		for range rapid.IntRange(1, 4).Draw(r, "rounds") {
+			for range rapid.IntRange(1, 20).Draw(r, "steps") {
+				m.Step()
+			}
+			m.Behind, m.UpdateFor = true, 1
+			m.Check(indexes[1])
+			for range rapid.IntRange(0, 5).Draw(r, "more") {
+				m.Step()
+			}
+			m.Unfinished(indexes...)
+		}
 	})
 }

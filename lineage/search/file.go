@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"time"
 
 	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/searched"
@@ -20,7 +21,7 @@ type fileIndex struct {
 // Close implements index.
 func (x *fileIndex) Close() error { return x.file.Close() }
 
-// Update implements index.
-func (x *fileIndex) Update(ctx context.Context) error {
-	return x.file.Update(ctx, derivedfile.Updating{Apply: apply, Limit: searched.WindowLimit, Progress: x.options.Progress})
+// update implements index.
+func (x *fileIndex) update(ctx context.Context, until time.Time) error {
+	return x.file.Update(ctx, derivedfile.Updating{Apply: apply, Limit: searched.WindowLimit, Progress: x.options.Progress, Until: until})
 }

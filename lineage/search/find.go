@@ -10,9 +10,13 @@ import (
 	"github.com/lineage-store/lineage/internal/varint"
 )
 
-// find returns the best matches in a view.
-func (f *finding) find(ctx context.Context) ([]Hit, error) {
+// find returns the best matches in the view. What it finds in an index that is behind the store, it compares with the store.
+func (f *activeSearch) find(ctx context.Context) ([]Hit, error) {
 	defer f.matches.Close()
+	if f.present = nil; f.scope.Unsettled {
+		f.present = newPresent(f.store, f.scope.User)
+		defer f.present.close()
+	}
 	size, err := f.view.Find(ctx, &f.scope, f.matcher.Leaves(), f.matcher.Condition(), f)
 	if err != nil {
 		return nil, err
@@ -22,13 +26,13 @@ func (f *finding) find(ctx context.Context) ([]Hit, error) {
 }
 
 // Reset implements searched.Collector.
-func (f *finding) Reset() {
+func (f *activeSearch) Reset() {
 	f.matches.Close()
 	f.current.begin(address{}, 0)
 }
 
 // Add implements searched.Collector.
-func (f *finding) Add(o searched.Occurrence) {
+func (f *activeSearch) Add(o searched.Occurrence) {
 	at := address{o.Run, o.Seq, o.Head}
 	if f.steps {
 		at.head = 0
@@ -58,7 +62,7 @@ func (c *candidate) begin(at address, role int64) {
 }
 
 // settle adds the current candidate to the matches, if it is one.
-func (f *finding) settle() {
+func (f *activeSearch) settle() {
 	c := &f.current
 	if len(c.places) == 0 {
 		return
@@ -90,7 +94,7 @@ func addressOf(id []byte) searched.Address {
 }
 
 // hits returns the best matches, with their content in the store.
-func (f *finding) hits(ctx context.Context, size int) ([]Hit, error) {
+func (f *activeSearch) hits(ctx context.Context, size int) ([]Hit, error) {
 	if f.matches.Len() == 0 {
 		return nil, nil
 	}

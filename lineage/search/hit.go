@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/transcript"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -18,8 +19,7 @@ import (
 type Hit struct {
 	// Entry is the entry found, nil for a summary.
 	Entry *lineage.Entry
-	// Role is the role by which a message is found. It is tool for a message of the role user that has only results of
-	// tools, else that of the entry.
+	// Role is Entry.SearchRole.
 	Role string
 	// Summary is the id of a summary, else zero. SummarizedAt is its time.
 	Summary      structure.SummaryID
@@ -30,8 +30,9 @@ type Hit struct {
 	Contexts []lineage.ContextID
 	// Rank orders hits; higher is better. In a search for a vector it is the similarity, from -1 to 1.
 	Rank float64
-	// Snippet is a matching part, with words marked by <mark> and </mark>. It has data of the message, such as a
-	// language or a rating, only if nothing else matches. Text is the whole searched text, data included. In a search
+	// Snippet is a matching part, with words marked by <mark> and </mark>. What programs add to a message of a person, such as
+	// the environment of an agent, is only in it if what the person wrote does not match, without markup and after its name:
+	// "(environment_context) cwd: /src". It has data of the message, such as a language or a rating, only if nothing else matches. Text is the whole searched text, data included. In a search
 	// for a vector they are the start of the nearest text of the hit, and the whole of it.
 	Snippet, Text string
 }
@@ -43,12 +44,12 @@ var errStale = errors.New("changed since the index was brought up to date")
 type foundText struct {
 	id   searched.TextID
 	text string
-	// data is set for a text that is not shown where messages are read.
-	data bool
+	// passages are the parts of the text that are shown where messages are read, none for data.
+	passages []query.Passage
 }
 
 // show loads a hit. match returns its Text and Snippet, and whether it still matches.
-func (f *finding) show(ctx context.Context, p address, location *searched.Location, match func(texts []foundText, names []string) (text, snippet string, matches bool)) (h Hit, err error) {
+func (f *activeSearch) show(ctx context.Context, p address, location *searched.Location, match func(texts []foundText, names []string) (text, snippet string, matches bool)) (h Hit, err error) {
 	if f.present != nil {
 		if err := f.present.narrow(ctx, location, p.seq); err != nil {
 			return h, err
@@ -66,7 +67,8 @@ func (f *finding) show(ctx context.Context, p address, location *searched.Locati
 	} else {
 		at := structure.SpanRef{Run: location.Run, Seq: uint64(p.seq)}
 		if h.Entry, err = f.entry(ctx, at, p.head); err == nil {
-			texts, names, err = f.texts(ctx, at, p.head, &h)
+			h.Role = h.Entry.SearchRole()
+			texts, names, err = f.texts(ctx, at, h.Entry)
 		}
 	}
 	switch {
@@ -82,34 +84,31 @@ func (f *finding) show(ctx context.Context, p address, location *searched.Locati
 	return h, nil
 }
 
-// match looks for the words of the query in the texts of a message, and then also in the names. The snippet is of the
-// texts that are not data, if they match by themselves.
-func (f *finding) match(found []foundText, names []string) (text, snippet string, matches bool) {
-	var texts, spoken []string
+// match looks for the words of the query in the texts of a message, and then also in the names. The snippet is of the passages,
+// if they match by themselves.
+func (f *activeSearch) match(found []foundText, names []string) (text, snippet string, matches bool) {
+	var texts []string
+	var passages []query.Passage
 	for _, s := range found {
-		if texts = append(texts, s.text); !s.data {
-			spoken = append(spoken, s.text)
-		}
+		texts, passages = append(texts, s.text), append(passages, s.passages...)
 	}
-	text, words, matches := f.matcher.MatchPieces(texts)
+	text, _, matches = f.matcher.MatchPieces(texts)
 	if !matches && len(names) > 0 {
 		texts = append(texts, names...)
-		text, words, matches = f.matcher.MatchPieces(texts)
+		text, _, matches = f.matcher.MatchPieces(texts)
 	}
 	if !matches {
 		return "", "", false
 	}
-	if len(spoken) < len(found) {
-		if shown, words, alone := f.matcher.MatchPieces(spoken); alone {
-			return text, query.Snippet(shown, words, f.matcher.Found), true
-		}
-		text, words, _ = f.matcher.MatchPieces(texts)
+	if snippet = f.matcher.Snippet(passages); snippet == "" {
+		_, words, _ := f.matcher.MatchPieces(texts)
+		snippet = query.Snippet(text, words, f.matcher.Found)
 	}
-	return text, query.Snippet(text, words, f.matcher.Found), true
+	return text, snippet, true
 }
 
 // entry returns the entry of a step that begins with a usage.
-func (f *finding) entry(ctx context.Context, at structure.SpanRef, head int) (*lineage.Entry, error) {
+func (f *activeSearch) entry(ctx context.Context, at structure.SpanRef, head int) (*lineage.Entry, error) {
 	entries, err := f.store.Span(ctx, at)
 	if err != nil {
 		return nil, err
@@ -123,19 +122,18 @@ func (f *finding) entry(ctx context.Context, at structure.SpanRef, head int) (*l
 }
 
 // texts returns the searched texts of a message or step, and the names of documents and files.
-func (f *finding) texts(ctx context.Context, at structure.SpanRef, head int, h *Hit) (texts []foundText, names []string, err error) {
+func (f *activeSearch) texts(ctx context.Context, at structure.SpanRef, e *lineage.Entry) (texts []foundText, names []string, err error) {
 	for step, err := range f.store.View().Path(ctx, at, structure.Window{Last: 1}, backend.PathOptions{Bodies: true}) {
 		if err != nil {
 			return nil, nil, err
 		}
 		usages := step.Span.Usages
-		h.Role = searched.RoleOf(usages, head)
 		end := len(usages)
 		if !f.steps {
-			end = form.End(usages, head)
+			end = form.End(usages, e.Index)
 		}
 		known := make(map[searched.TextID]bool)
-		for i := head; i < end; i++ {
+		for i := e.Index; i < end; i++ {
 			u, b := &usages[i], step.Blocks[i]
 			r := searched.ReadingOf(u, b)
 			if id := searched.TextOf(u.Content, r); !known[id] && (b.Body != nil || b.Tree.Size > 0) {
@@ -144,7 +142,7 @@ func (f *finding) texts(ctx context.Context, at structure.SpanRef, head int, h *
 				if err != nil {
 					return nil, nil, err
 				}
-				texts = append(texts, foundText{id, text, u.Piece == structure.DataPiece})
+				texts = append(texts, foundText{id, text, passages(e, u, r, text)})
 			}
 			if named := searched.NameOf(u); named != "" {
 				names = append(names, named)
@@ -154,8 +152,22 @@ func (f *finding) texts(ctx context.Context, at structure.SpanRef, head int, h *
 	return texts, names, nil
 }
 
+// passages returns the parts of the text of a usage in an entry that are shown, none for data.
+func passages(e *lineage.Entry, u *structure.Usage, r form.Reading, text string) (parts []query.Passage) {
+	switch {
+	case u.Piece == structure.DataPiece:
+		return nil
+	case e.Kind != lineage.Message || u.Piece != structure.TextPiece || r != form.Plain:
+		return []query.Passage{{Text: text}}
+	}
+	for _, p := range transcript.Passages(e.Role, text, e.Metadata) {
+		parts = append(parts, query.Passage(p))
+	}
+	return parts
+}
+
 // summaryText returns the text of a summary of a context.
-func (f *finding) summaryText(ctx context.Context, context structure.ContextID, h *Hit) ([]foundText, error) {
+func (f *activeSearch) summaryText(ctx context.Context, context structure.ContextID, h *Hit) ([]foundText, error) {
 	r, err := summaryIn(ctx, f.store, context, h.Summary)
 	if err != nil {
 		return nil, err
@@ -166,7 +178,7 @@ func (f *finding) summaryText(ctx context.Context, context structure.ContextID, 
 		return nil, errors.Join(err, errStale)
 	}
 	text, err := searched.ReadText(ctx, f.store.View(), searched.Summary, b, form.Plain)
-	return []foundText{{id: searched.TextOf(r.Content, form.Plain), text: text}}, err
+	return []foundText{{searched.TextOf(r.Content, form.Plain), text, []query.Passage{{Text: text}}}}, err
 }
 
 // summaryIn returns a summary of a context. It returns ErrNotFound if the summary was deleted since the last update.

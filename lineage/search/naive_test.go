@@ -61,7 +61,7 @@ func BothWays(ctx context.Context, x *Index, q Query) (naive, found []Ranked, er
 		}
 		defer conn.ExecContext(ctx, `ROLLBACK`)
 		view := &fileView{conn}
-		f := &finding{Query: q, scope: q.scope(), matcher: query.NewMatcher(parsed), view: view}
+		f := &activeSearch{Query: q, scope: q.scope(), matcher: query.NewMatcher(parsed), view: view}
 		if err := view.enter(ctx, &f.scope); err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func ranked(matches *query.Matches, size int) (all []Ranked, err error) {
 func TestCandidatesShareMemory(t *testing.T) {
 	parsed, err := query.Parse("ant bee")
 	require.NoError(t, err)
-	f := &finding{matcher: query.NewMatcher(parsed)}
+	f := &activeSearch{matcher: query.NewMatcher(parsed)}
 	f.Reset()
 	const messages = 50_000
 	for seq := range int64(messages) {

@@ -23,7 +23,7 @@ type nearText struct {
 
 // nearest returns the hits whose texts are nearest to the vector. It compares the vectors of all texts
 // in scope.
-func (f *finding) nearest(ctx context.Context, view *fileView) (hits []Hit, err error) {
+func (f *activeSearch) nearest(ctx context.Context, view *fileView) (hits []Hit, err error) {
 	scope, roles, args := visible(&f.scope)
 	var near []nearText
 	var v []float32
@@ -86,7 +86,7 @@ func (f *finding) nearest(ctx context.Context, view *fileView) (hits []Hit, err 
 func (t nearText) match(texts []foundText, _ []string) (text, snippet string, matches bool) {
 	for _, s := range texts {
 		if s.id == t.id {
-			return s.text, query.Snippet(s.text, query.Words(s.text), nil), true
+			return s.text, cmp.Or(query.Beginning(s.passages), query.Beginning([]query.Passage{{Text: s.text}})), true
 		}
 	}
 	return "", "", false

@@ -20,9 +20,6 @@ type Embedder struct {
 type Options struct {
 	// Progress, when not nil, is called during updates with the number of indexed commits.
 	Progress func(done, total uint64)
-	// Behind, when not nil, is called by a search of an index on a server that this process may not change, with the
-	// number of commits that the index does not have.
-	Behind func(commits uint64)
 	// Embedder embeds texts for searches by vector. Word searches do not call it.
 	Embedder Embedder
 }

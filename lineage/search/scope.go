@@ -1,11 +1,15 @@
 package search
 
 import (
+	"context"
+	"errors"
 	"iter"
+	"time"
 
 	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/derived"
 )
 
 // Query is a search query and its scope.
@@ -26,6 +30,13 @@ type Query struct {
 	Roles []string
 	// Limit is the maximum number of hits. Default chat.DefaultSearchLimit.
 	Limit int
+	// UpdateFor, when not zero, limits the time in which a search for text brings the index up to date: it ends with the
+	// transaction in which that time is over. The hits are then those of the commits that the index has.
+	UpdateFor time.Duration
+	// Behind, when not nil, is called if the index is not up to date, with the number of commits that it does not have.
+	// why is derived.ErrUnfinished if the time was not enough; else the index is on a server, and this process may not
+	// change it.
+	Behind func(commits uint64, why error)
 
 	// steps returns one hit per step, and no summaries.
 	steps bool
@@ -36,18 +47,42 @@ func (q *Query) scope() searched.Scope {
 	return searched.Scope{Thread: q.Thread, User: q.User, Listed: q.Among != nil, Roles: q.Roles, NoSummaries: q.steps && len(q.Roles) == 0}
 }
 
-// finding is a search in progress.
-type finding struct {
+// until returns when an update ends, zero if it ends when the index is up to date.
+func (q *Query) until() time.Time {
+	if q.UpdateFor == 0 || q.Vector != nil {
+		return time.Time{}
+	}
+	return time.Now().Add(q.UpdateFor)
+}
+
+// activeSearch is a search in progress.
+type activeSearch struct {
 	Query
 	store   *lineage.Store
 	scope   searched.Scope
 	matcher *query.Matcher
 	view    searched.View
-	present *present // set if the index is behind the store
+	present *present // set if the index may be behind the store
+	// outdated says why the index is behind the store, and behind by how many commits. It is nil if the index is not.
+	outdated error
+	behind   uint64
 
 	current candidate // of which occurrences are added
 	matches query.Matches
 	id      []byte // memory for the id of a match
+}
+
+// setOutdated sets the outcome of an update. It reports whether the index can be searched as it is.
+func (f *activeSearch) setOutdated(err error) bool {
+	f.outdated, f.behind, f.scope.Unsettled = err, 0, err != nil
+	return err == nil || errors.Is(err, searched.ErrReadOnly) || errors.Is(err, derived.ErrUnfinished)
+}
+
+// setBehind sets how far an index at a commit is behind the store.
+func (f *activeSearch) setBehind(ctx context.Context, at uint64) error {
+	head, err := f.store.View().Head(ctx)
+	f.behind = head.Number - min(at, head.Number)
+	return err
 }
 
 // address identifies a message, document, asset or summary in the index.

@@ -1,4 +1,4 @@
-// Package search searches a store. A search first brings an index up to date.
+// Package search searches a store. A search first brings an index up to date, or as far as Query.UpdateFor allows.
 //
 // The index of a store in a directory is a SQLite file next to the journal. It is rebuilt if it is missing or damaged,
 // so the file can be deleted at any time. The index of a store on a server is in tables of the server, for all
@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/query"
@@ -31,9 +32,9 @@ type Index struct {
 
 // index is an index in a file, or one that an engine shares.
 type index interface {
-	Update(ctx context.Context) error
+	update(ctx context.Context, until time.Time) error
 	Embed(ctx context.Context) error
-	search(ctx context.Context, f *finding) ([]Hit, error)
+	search(ctx context.Context, f *activeSearch) ([]Hit, error)
 	Close() error
 }
 
@@ -53,7 +54,7 @@ func Open(ctx context.Context, store *lineage.Store, dir string, o Options) (*In
 }
 
 // Update brings the index up to date.
-func (x *Index) Update(ctx context.Context) error { return x.index.Update(ctx) }
+func (x *Index) Update(ctx context.Context) error { return x.index.update(ctx, time.Time{}) }
 
 // Embed updates the index and its embeddings. A text is embedded once, however often it is used, and only if a thread
 // or context sees it. Each batch is stored, so after an error the next call continues with the rest.
@@ -69,7 +70,7 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Hit, error) {
 		return nil, fmt.Errorf("limit %d: %w", q.Limit, lineage.ErrInvalid)
 	}
 	q.Limit = cmp.Or(q.Limit, chat.DefaultSearchLimit)
-	f := &finding{store: x.store, Query: q, scope: q.scope()}
+	f := &activeSearch{store: x.store, Query: q, scope: q.scope()}
 	if q.Vector != nil {
 		if q.Text != "" || !vector.HasDirection(q.Vector) {
 			return nil, fmt.Errorf("search for a vector: %w: finite numbers that are not all 0, and no text", lineage.ErrInvalid)
@@ -92,5 +93,9 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Hit, error) {
 			f.scope.Among = append(f.scope.Among, t.ID())
 		}
 	}
-	return x.index.search(ctx, f)
+	hits, err := x.index.search(ctx, f)
+	if err == nil && f.behind > 0 && q.Behind != nil {
+		q.Behind(f.behind, f.outdated)
+	}
+	return hits, err
 }

@@ -35,8 +35,8 @@ func (f *writer) settle(ctx context.Context) error {
 func (f *writer) settleContents(ctx context.Context) error {
 	if f.erased {
 		for _, id := range f.Changes.Stored {
-			var one int
-			was, err := f.Get(ctx, `SELECT 1 FROM erased WHERE id = ?`, []any{id[:]}, &one)
+			var exists int
+			was, err := f.Get(ctx, `SELECT 1 FROM erased WHERE id = ?`, []any{id[:]}, &exists)
 			if err != nil {
 				return err
 			}
@@ -158,7 +158,7 @@ func (f *writer) settleContent(ctx context.Context, id [32]byte) error {
 }
 
 // restore adds the usages of content that was stored again, including those added while it was
-// erased.
+// erased, and has all summaries read again, because they may have such content.
 func (f *writer) restore(ctx context.Context, id [32]byte) error {
 	for u, err := range f.Snapshot.Where(ctx, id) {
 		if err != nil {
@@ -184,6 +184,11 @@ func (f *writer) restore(ctx context.Context, id [32]byte) error {
 			}
 		}
 	}
+	return f.resummarize(ctx)
+}
+
+// resummarize marks the summaries of all contexts as changed.
+func (f *writer) resummarize(ctx context.Context) error {
 	all, err := f.Blobs(ctx, `SELECT DISTINCT of FROM tips WHERE of >= ? AND of < ?`, []byte{searched.OfSummary}, []byte{searched.OfSummary + 1})
 	for _, owner := range all {
 		id, ok := searched.SummarizedIn(owner)

@@ -314,3 +314,38 @@ func (w *readyWriter) Write(p []byte) (int, error) {
 	w.once.Do(w.ready)
 	return w.all.Write(p)
 }
+
+// TestSearchDuringUpdate searches while another goroutine of the same index is in the middle of an update.
+func TestSearchDuringUpdate(t *testing.T) {
+	defer func(was int) { searched.WindowLimit = was }(searched.WindowLimit)
+	searched.WindowLimit = 1
+	dir := t.TempDir()
+	store, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal})
+	require.NoError(t, err)
+	defer store.Close()
+	c, err := store.NewContext(bg, lineage.ContextOptions{})
+	require.NoError(t, err)
+	for range 2 {
+		_, err = c.Extend(bg, lineage.User("a walrus"))
+		require.NoError(t, err)
+	}
+	reached, goOn := make(chan uint64), make(chan struct{})
+	x, err := search.Open(bg, store, dir, search.Options{Progress: func(done, _ uint64) { reached <- done; <-goOn }})
+	require.NoError(t, err)
+	defer x.Close()
+	updated := make(chan error)
+	go func() { updated <- x.Update(bg) }()
+	for done := uint64(0); done < 2; goOn <- struct{}{} {
+		if done = <-reached; done == 2 {
+			behind := uint64(0)
+			hits, err := x.Search(bg, search.Query{Text: "walrus", UpdateFor: 1, Behind: func(commits uint64, _ error) { behind = commits }})
+			require.NoError(t, err)
+			require.Len(t, hits, 1)
+			require.EqualValues(t, 1, behind)
+		}
+	}
+	require.NoError(t, <-updated)
+	hits, err := x.Search(bg, search.Query{Text: "walrus"})
+	require.NoError(t, err)
+	require.Len(t, hits, 2)
+}

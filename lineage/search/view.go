@@ -128,19 +128,19 @@ func occurrences(leaves []query.Leaf, scope, roles string, wanted []any) (statem
 		}
 	}
 	var parts []string
-	for _, some := range []struct {
+	for _, limit := range []struct {
 		terms     map[string]string
 		condition string
 	}{{exact, `v.term = l.value`}, {prefixes, `v.term >= l.value AND v.term < l.value || char(0x10ffff)`}} {
-		if len(some.terms) == 0 {
+		if len(limit.terms) == 0 {
 			continue
 		}
-		terms, err := json.Marshal(some.terms)
+		terms, err := json.Marshal(limit.terms)
 		if err != nil {
 			return "", nil, err
 		}
 		parts = append(parts, `SELECT u.run << 32 | u.seq, u.head << 32 | u.words, u.text << 32 | u.role, CAST(l.key AS INTEGER), v.offset
-			FROM json_each(?) l CROSS JOIN places v ON `+some.condition+` CROSS JOIN usages u ON u.text = v.doc `+scope+` WHERE TRUE`+roles)
+			FROM json_each(?) l CROSS JOIN places v ON `+limit.condition+` CROSS JOIN usages u ON u.text = v.doc `+scope+` WHERE TRUE`+roles)
 		args = append(append(args, string(terms)), wanted...)
 	}
 	return strings.Join(parts, ` UNION ALL `) + ` ORDER BY 1, 2`, args, nil
@@ -185,9 +185,9 @@ func (v *fileView) seenBy(ctx context.Context, s *searched.Scope, a searched.Add
 		return nil
 	}
 	contexts := make(map[lineage.ContextID]bool)
-	where := `TRUE`
+	condition := `TRUE`
 	if s.Restricted() {
-		where = inScope(s)
+		condition = inScope(s)
 	}
 	return derivedfile.Each(ctx, v.conn, func(scan func(...any) error) error {
 		var thread, id, owner []byte
@@ -215,5 +215,5 @@ func (v *fileView) seenBy(ctx context.Context, s *searched.Scope, a searched.Add
 			FROM behind b CROSS JOIN tips p ON p.run = b.run AND p.seq >= b.seq
 			UNION SELECT r.thread, NULL, NULL FROM behind b CROSS JOIN runs r ON r.number = b.run JOIN threads h ON h.number = r.thread AND h.keeps)
 		SELECT h.id, s.id, s.of FROM seen s LEFT JOIN threads h ON h.number = s.thread
-		WHERE `+where+` ORDER BY s.thread, s.id`, s.Thread[:], s.User, a.Run, a.Seq)
+		WHERE `+condition+` ORDER BY s.thread, s.id`, s.Thread[:], s.User, a.Run, a.Seq)
 }

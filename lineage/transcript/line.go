@@ -55,7 +55,7 @@ func (i *Item) Line() string {
 	case File:
 		return "[" + oneLine(i.File.String(), maxLine) + "]"
 	case Reminder:
-		return "(" + cmp.Or(i.Tag, "reminder") + ") " + oneLine(i.Text, maxLine)
+		return i.label() + oneLine(i.Text, maxLine)
 	case Data:
 		return oneLine(string(rawjson.Compact([]byte(i.Text))), maxLine)
 	case Note:

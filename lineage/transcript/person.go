@@ -119,21 +119,21 @@ func typed(text string) string {
 }
 
 // command adds a command that was given as elements, and clears them.
-func (r *reader) command(given map[string]string) {
-	if len(given) == 0 {
+func (r *reader) command(elements map[string]string) {
+	if len(elements) == 0 {
 		return
 	}
-	name := strings.TrimSpace(cmp.Or(given["command-name"], given["command-message"]))
+	name := strings.TrimSpace(cmp.Or(elements["command-name"], elements["command-message"]))
 	if name != "" && !strings.HasPrefix(name, "/") {
 		name = "/" + name
 	}
 	for _, shell := range []string{"bash-input", "user_shell_command"} {
-		if line := strings.TrimSpace(given[shell]); line != "" {
+		if line := strings.TrimSpace(elements[shell]); line != "" {
 			name = strings.TrimSpace(name + " ! " + line)
 		}
 	}
-	r.add(Command, strings.TrimSpace(name+" "+strings.TrimSpace(given["command-args"])))
-	clear(given)
+	r.add(Command, strings.TrimSpace(name+" "+strings.TrimSpace(elements["command-args"])))
+	clear(elements)
 }
 
 func (r *reader) reminder(tag, text string) {

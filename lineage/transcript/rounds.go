@@ -82,9 +82,9 @@ func (r round) call(p *message.Part, o Options) *ToolCall {
 	if p.Input != nil || r.input == nil {
 		return newCall(p, o)
 	}
-	asked := *p
-	asked.Input = r.input
-	c := newCall(&asked, o)
+	prompt := *p
+	prompt.Input = r.input
+	c := newCall(&prompt, o)
 	if c.About == "" {
 		c.About = p.Text
 	}

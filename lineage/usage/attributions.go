@@ -37,13 +37,27 @@ func (p *attribution) at(seq int64) *end {
 
 // attributions finds and caches the attributions of runs.
 type attributions struct {
-	tx      *sql.Tx
-	known   map[[2]int64]*attribution // by run and thread
-	threads map[int64]*attribution
+	tx       *sql.Tx
+	prepared map[string]*sql.Stmt      // valid as long as tx
+	known    map[[2]int64]*attribution // by run and thread
+	threads  map[int64]*attribution
 }
 
 func newAttributions(tx *sql.Tx) *attributions {
-	return &attributions{tx, make(map[[2]int64]*attribution), make(map[int64]*attribution)}
+	return &attributions{tx, make(map[string]*sql.Stmt), make(map[[2]int64]*attribution), make(map[int64]*attribution)}
+}
+
+// get reads a row with a statement, which is prepared once.
+func (p *attributions) get(ctx context.Context, statement string, arg any, into ...any) error {
+	s := p.prepared[statement]
+	if s == nil {
+		var err error
+		if s, err = p.tx.PrepareContext(ctx, statement); err != nil {
+			return err
+		}
+		p.prepared[statement] = s
+	}
+	return s.QueryRowContext(ctx, arg).Scan(into...)
 }
 
 // of returns the attribution of a run. in, if not 0, is the thread to use. With branches, its ends are set.
@@ -78,9 +92,9 @@ const below = `WITH RECURSIVE below (run) AS (VALUES (?) UNION SELECT r.number F
 
 // home returns the number of the thread in which a run is counted, or 0.
 func (p *attributions) home(ctx context.Context, run int64) (n int64, err error) {
-	err = p.tx.QueryRowContext(ctx, `SELECT a.thread FROM runs r JOIN about a ON a.thread = r.thread WHERE r.number = ?`, run).Scan(&n)
+	err = p.get(ctx, `SELECT a.thread FROM runs r JOIN about a ON a.thread = r.thread WHERE r.number = ?`, run, &n)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = p.tx.QueryRowContext(ctx, below+`SELECT IFNULL(MIN(p.thread), 0) FROM below b JOIN tips p ON p.run = b.run JOIN about a ON a.thread = p.thread`, run).Scan(&n)
+		err = p.get(ctx, below+`SELECT IFNULL(MIN(p.thread), 0) FROM below b JOIN tips p ON p.run = b.run JOIN about a ON a.thread = p.thread`, run, &n)
 	}
 	return n, err
 }
@@ -91,8 +105,8 @@ func (p *attributions) thread(ctx context.Context, number int64) (*attribution, 
 	}
 	t := &attribution{number: number}
 	var id []byte
-	err := p.tx.QueryRowContext(ctx, `SELECT a.id, a.agent, a.project, a.git_branch, a.machine, t.user FROM about a JOIN threads t ON t.number = a.thread WHERE a.thread = ?`, number).
-		Scan(&id, &t.agent, &t.project, &t.gitBranch, &t.machine, &t.user)
+	err := p.get(ctx, `SELECT a.id, a.agent, a.project, a.git_branch, a.machine, t.user FROM about a JOIN threads t ON t.number = a.thread WHERE a.thread = ?`, number,
+		&id, &t.agent, &t.project, &t.gitBranch, &t.machine, &t.user)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 	case err != nil:
@@ -132,14 +146,14 @@ func (p *attributions) ends(ctx context.Context, run, thread int64) ([]end, erro
 	ends := make([]end, 0, len(all))
 	for i := range all {
 		s := &all[i]
-		one := end{seq: s.seq}
-		if one.branch, err = p.branch(ctx, s.id, s.parent); err != nil {
+		next := end{seq: s.seq}
+		if next.branch, err = p.branch(ctx, s.id, s.parent); err != nil {
 			return nil, err
 		}
 		if name, agent := strings.CutPrefix(s.aside, "agent "); agent || s.aside == "sidechain" {
-			one.subagent = name
+			next.subagent = name
 		}
-		ends = append(ends, one)
+		ends = append(ends, next)
 	}
 	return ends, err
 }
@@ -147,12 +161,12 @@ func (p *attributions) ends(ctx context.Context, run, thread int64) ([]end, erro
 // branch returns the name of the first branch of a context or of its nearest ancestor with one, empty if there is none.
 func (p *attributions) branch(ctx context.Context, id, parent []byte) (name string, err error) {
 	for range maxAbove {
-		err = p.tx.QueryRowContext(ctx, `SELECT name FROM branches WHERE context = ? ORDER BY made, name LIMIT 1`, id).Scan(&name)
+		err = p.get(ctx, `SELECT name FROM branches WHERE context = ? ORDER BY made, name LIMIT 1`, id, &name)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return name, err
 		}
 		id = parent
-		err = p.tx.QueryRowContext(ctx, `SELECT parent FROM contexts WHERE id = ?`, id).Scan(&parent)
+		err = p.get(ctx, `SELECT parent FROM contexts WHERE id = ?`, id, &parent)
 		if errors.Is(err, sql.ErrNoRows) {
 			return "", nil
 		}

@@ -79,8 +79,8 @@ func (f *writer) counter(ctx context.Context, run int64, seq uint64) (*message.T
 // storeCounters stores the window's counters.
 func (f *writer) storeCounters(ctx context.Context) error {
 	for run, all := range f.counters {
-		for some := range slices.Chunk(all, perRow) {
-			if err := f.Exec(ctx, `INSERT OR IGNORE INTO counters VALUES (?, ?, ?)`, run, some[0].seq, appendCounters(nil, some)); err != nil {
+		for batch := range slices.Chunk(all, perRow) {
+			if err := f.Exec(ctx, `INSERT OR IGNORE INTO counters VALUES (?, ?, ?)`, run, batch[0].seq, appendCounters(nil, batch)); err != nil {
 				return err
 			}
 		}

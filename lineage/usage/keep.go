@@ -29,12 +29,12 @@ func (f *writer) keep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	had, err := f.addKeys(ctx, keys)
+	earlier, err := f.addKeys(ctx, keys)
 	if err != nil {
 		return err
 	}
 	for key := range f.fresh {
-		if had[key.hash()] {
+		if earlier[key.hash()] {
 			delete(f.fresh, key)
 		}
 	}
@@ -70,9 +70,9 @@ func (f *writer) storeSightings(ctx context.Context) (keys []keyed, err error) {
 		return err
 	}
 	for _, run := range slices.Sorted(maps.Keys(f.ofRun)) {
-		for some := range slices.Chunk(f.ofRun[run], perRow) {
-			args = append(args, row, run, some[0].seq, some[len(some)-1].seq, appendSightings(make([]byte, 0, 48*len(some)), some))
-			for _, s := range some {
+		for batch := range slices.Chunk(f.ofRun[run], perRow) {
+			args = append(args, row, run, batch[0].seq, batch[len(batch)-1].seq, appendSightings(make([]byte, 0, 48*len(batch)), batch))
+			for _, s := range batch {
 				if s.keyed {
 					keys = append(keys, keyed{s.key.hash(), row})
 				}

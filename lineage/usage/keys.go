@@ -24,13 +24,13 @@ const (
 )
 
 // addKeys adds rows of sightings to the keys. It returns the hashes that earlier windows had.
-func (f *writer) addKeys(ctx context.Context, added []keyed) (had map[int64]bool, err error) {
+func (f *writer) addKeys(ctx context.Context, added []keyed) (earlier map[int64]bool, err error) {
 	slices.SortFunc(added, func(a, b keyed) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.row, b.row)) })
 	added = slices.Compact(added)
-	had = make(map[int64]bool)
+	earlier = make(map[int64]bool)
 	var merged []keyed
 	for len(added) > 0 {
-		start, next, there, err := f.keysAt(ctx, added[0].hash)
+		start, next, stored, err := f.keysAt(ctx, added[0].hash)
 		if err != nil {
 			return nil, err
 		}
@@ -40,20 +40,20 @@ func (f *writer) addKeys(ctx context.Context, added []keyed) (had map[int64]bool
 		}
 		merged = merged[:0]
 		for _, k := range added[:n] {
-			for len(there) > 0 && there[0].hash <= k.hash {
-				merged, there = append(merged, there[0]), there[1:]
+			for len(stored) > 0 && stored[0].hash <= k.hash {
+				merged, stored = append(merged, stored[0]), stored[1:]
 			}
 			if last := len(merged) - 1; last >= 0 && merged[last].hash == k.hash && merged[last].row < f.firstRow {
-				had[k.hash] = true
+				earlier[k.hash] = true
 			}
 			merged = append(merged, k)
 		}
-		added, merged = added[n:], append(merged, there...)
+		added, merged = added[n:], append(merged, stored...)
 		if err := f.storeKeys(ctx, start, merged); err != nil {
 			return nil, err
 		}
 	}
-	return had, nil
+	return earlier, nil
 }
 
 // keysAt returns the row of table keys for a hash: the hash at which it starts and, if it is not the last one, the start of the next.

@@ -3,6 +3,7 @@ package usage_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -218,5 +219,31 @@ func TestModel(t *testing.T) {
 		slow, err := x.Report(bg, usage.Query{By: []usage.By{usage.Thread, usage.Branch, usage.Model, usage.Day}, Since: time.UnixMilli(1)})
 		require.NoError(r, err)
 		require.Equal(r, want, slow)
+		c.countedIn(x, want)
 	})
+}
+
+// countedIn requires that a report on some threads has the rows of these in the report on all.
+func (c *counting) countedIn(x *usage.Index, all *usage.Report) {
+	some := []lineage.ThreadID{{1}} // which does not exist
+	for t, err := range c.store.Threads(bg, lineage.ThreadQuery{}) {
+		require.NoError(c, err)
+		if rapid.Bool().Draw(c.T, "counted in") {
+			some = append(some, t.ID())
+		}
+	}
+	var want []usage.Row
+	for _, row := range all.Rows {
+		if slices.ContainsFunc(some, func(id lineage.ThreadID) bool { return id.String() == row.Keys[0] }) {
+			want = append(want, row)
+		}
+	}
+	for _, since := range []time.Time{{}, time.UnixMilli(1)} {
+		got, err := x.Report(bg, usage.Query{By: []usage.By{usage.Thread, usage.Branch, usage.Model, usage.Day}, CountedIn: some, Since: since})
+		require.NoError(c, err)
+		require.Equal(c, want, got.Rows)
+	}
+	none, err := x.Report(bg, usage.Query{CountedIn: []lineage.ThreadID{}})
+	require.NoError(c, err)
+	require.Empty(c, none.Rows)
 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -75,6 +77,10 @@ func (r *reporter) readTotals(ctx context.Context) error {
 	if !r.q.Until.IsZero() {
 		until = r.q.Until.UnixMilli() / quarter
 	}
+	with, where, args, err := r.candidates(ctx)
+	if err != nil {
+		return err
+	}
 	several := make(map[int64]bool) // runs that several branches see parts of
 	err = each(ctx, r.tx, func(scan func(...any) error) error {
 		var g answerGroup
@@ -101,12 +107,36 @@ func (r *reporter) readTotals(ctx context.Context) error {
 			}
 		}
 		return r.add(ctx, &g)
-	}, `SELECT run, quarter, model, bracket, known, requests, covers, t0, t1, t2, t3, t4, t5, cost, costs FROM totals WHERE quarter >= ? AND quarter < ?`, since, until)
+	}, with+`SELECT run, quarter, model, bracket, known, requests, covers, t0, t1, t2, t3, t4, t5, cost, costs FROM totals WHERE quarter >= ? AND quarter < ?`+where, append(args, since, until)...)
 	if err != nil {
 		return err
 	}
 	return r.readRuns(ctx, several)
 }
+
+// candidates returns the beginning and the condition of a query for the runs that may count in Query.CountedIn: those of these
+// threads, and those that they see. Others are left out by add.
+func (r *reporter) candidates(ctx context.Context) (with, where string, args []any, err error) {
+	if r.q.CountedIn == nil {
+		return "", "", nil, nil
+	}
+	numbers := make([]int64, 0, len(r.q.CountedIn))
+	for _, id := range r.q.CountedIn {
+		var n int64
+		err := r.attributions.get(ctx, threadNumber, id[:], &n)
+		if err == nil {
+			numbers = append(numbers, n)
+		} else if !errors.Is(err, sql.ErrNoRows) {
+			return "", "", nil, err
+		}
+	}
+	list, err := json.Marshal(numbers)
+	return fmt.Sprintf(inScope, `SELECT value FROM json_each(?)`, int64(derivedfile.Forever)) + ` `,
+		` AND run IN (SELECT run FROM visible UNION SELECT r.number FROM runs r JOIN scope ON scope.thread = r.thread)`, []any{string(list)}, err
+}
+
+// threadNumber selects the number of the thread with an id that exists.
+const threadNumber = `SELECT t.number FROM threads t JOIN about a ON a.thread = t.number WHERE t.id = ?`
 
 // readRuns adds the answers that count in some runs, from the sightings.
 func (r *reporter) readRuns(ctx context.Context, runs map[int64]bool) error {
@@ -142,8 +172,8 @@ var mostTogether = 1 << 16
 // eachAnswer calls a function with the visible sightings of each of the answers with some keys.
 func (r *reporter) eachAnswer(ctx context.Context, keys map[answerKey]bool, do func(all []sighting) error) error {
 	inOrder := slices.SortedFunc(maps.Keys(keys), func(a, b answerKey) int { return bytes.Compare(a[:], b[:]) })
-	for some := range slices.Chunk(inOrder, mostTogether) {
-		if err := r.eachOf(ctx, some, do); err != nil {
+	for batch := range slices.Chunk(inOrder, mostTogether) {
+		if err := r.eachOf(ctx, batch, do); err != nil {
 			return err
 		}
 	}
@@ -283,7 +313,7 @@ func (r *reporter) covered(ctx context.Context) (query string, args []any, err e
 	scope := ""
 	switch {
 	case !r.q.Thread.IsZero():
-		scope = `SELECT thread FROM about WHERE id = ?`
+		scope = threadNumber
 		args = append(args, r.q.Thread[:])
 		if err := each(ctx, r.tx, func(scan func(...any) error) error { return scan(&r.thread) }, scope, args...); err != nil {
 			return "", nil, err

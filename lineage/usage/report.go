@@ -48,6 +48,8 @@ type Query struct {
 	// shares with others (see Row.Shared). Users, if not empty, limits it to the threads of these users.
 	Thread structure.ThreadID
 	Users  []string
+	// CountedIn, if not nil, limits the report to the answers that count in these threads, each of which counts in one.
+	CountedIn []structure.ThreadID
 	// Agent and Model, if not empty, limit the report to an agent and a model; Projects to the answers in one of
 	// these projects.
 	Agent, Model string
@@ -109,7 +111,8 @@ type reporter struct {
 	rows         map[string]*Row
 	models       map[int64]modelName
 	attributions *attributions
-	thread       int64 // number of Query.Thread
+	thread       int64           // number of Query.Thread
+	countedIn    map[string]bool // Query.CountedIn, nil for all
 }
 
 func (r *reporter) readModels(ctx context.Context) error {
@@ -145,12 +148,12 @@ func (r *reporter) add(ctx context.Context, g *answerGroup) error {
 		return nil
 	}
 	var p *attribution
-	if q.Agent != "" || len(q.Projects) > 0 || slices.ContainsFunc(q.By, ofAttribution) {
+	if q.Agent != "" || len(q.Projects) > 0 || r.countedIn != nil || slices.ContainsFunc(q.By, ofAttribution) {
 		var err error
 		if p, err = r.attributions.of(ctx, g.run, r.byBranch(), r.thread); err != nil {
 			return err
 		}
-		if q.Agent != "" && p.agent != q.Agent || len(q.Projects) > 0 && !slices.Contains(q.Projects, p.project) {
+		if r.countedIn != nil && !r.countedIn[p.thread] || q.Agent != "" && p.agent != q.Agent || len(q.Projects) > 0 && !slices.Contains(q.Projects, p.project) {
 			return nil
 		}
 	}

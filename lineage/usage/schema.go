@@ -4,7 +4,7 @@ import "github.com/lineage-store/lineage/internal/derivedfile"
 
 // format is the version of the tables and of what is read of messages. It is raised with each change of either: an index of an older
 // version is rebuilt.
-const format = 8
+const format = 9
 
 // quarter is the time resolution of the totals, in milliseconds.
 const quarter = 15 * 60 * 1000

@@ -35,7 +35,7 @@ func (f *writer) seen(ctx context.Context, key answerKey) (all []sighting, err e
 }
 
 // sightings calls a function with each of the sightings in some rows, given the end of the query.
-func (f *writer) sightings(ctx context.Context, do func(*sighting) error, where string, args ...any) error {
+func (f *writer) sightings(ctx context.Context, do func(*sighting) error, condition string, args ...any) error {
 	type row struct {
 		run     int64
 		answers []byte
@@ -46,7 +46,7 @@ func (f *writer) sightings(ctx context.Context, do func(*sighting) error, where 
 		err := scan(&r.run, &r.answers)
 		rows = append(rows, r)
 		return err
-	}, `SELECT run, answers FROM sightings `+where, args...)
+	}, `SELECT run, answers FROM sightings `+condition, args...)
 	for _, r := range rows {
 		if err == nil {
 			err = decodeSightings(r.run, r.answers, do)
@@ -100,12 +100,13 @@ func (f *writer) reached(ctx context.Context, run, was, reached int64) error {
 // between returns the sightings of a run after one step and up to another, in order.
 func (f *writer) between(ctx context.Context, run, after, last int64) (all []sighting, err error) {
 	if !f.IsNewRun(run) {
-		return all, f.sightings(ctx, func(s *sighting) error {
+		err := f.sightings(ctx, func(s *sighting) error {
 			if s.seq > after && s.seq <= last {
 				all = append(all, *s)
 			}
 			return nil
 		}, `WHERE run = ? AND last > ? AND first <= ? ORDER BY last, number`, run, after, last)
+		return all, err
 	}
 	for _, s := range f.ofRun[run] {
 		if s.seq > after && s.seq <= last {

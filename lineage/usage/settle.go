@@ -38,19 +38,20 @@ func (f *writer) settle(ctx context.Context) error {
 // settleAbout stores the data about a thread that reports need, or deletes it if the thread is gone.
 func (f *writer) settleAbout(ctx context.Context, id structure.ThreadID) error {
 	t, err := f.Thread(ctx, id)
+	gone := derivedfile.IsGone(err)
+	if err != nil && !gone {
+		return err
+	}
 	if !f.IsNew(id) {
 		if err := f.Exec(ctx, `DELETE FROM about WHERE id = ?`, id[:]); err != nil {
 			return err
 		}
 	}
-	if derivedfile.IsGone(err) {
+	if gone {
 		if err := f.Exec(ctx, `DELETE FROM contexts WHERE thread IN (SELECT number FROM threads WHERE id = ?)`, id[:]); err != nil {
 			return err
 		}
 		return f.Exec(ctx, `DELETE FROM branches WHERE thread = ?`, id[:])
-	}
-	if err != nil {
-		return err
 	}
 	number, err := f.ThreadNumber(ctx, t.Home())
 	if err != nil {

@@ -60,6 +60,37 @@ func TestTotalsOfASession(t *testing.T) {
 	require.Equal(t, "1.8", of.Cost.String())
 }
 
+// Copilot CLI 1.0.102 records the tokens of each answer. Two sessions with equal ids of the provider count twice, and so does an answer
+// after a session was resumed; what is stated when a session ends is their sum, and counts for nothing.
+func TestRecordsOfAnswers(t *testing.T) {
+	store, x, _ := opened(t)
+	for _, session := range []string{"s1", "s2"} {
+		dir := filepath.Join(t.TempDir(), session)
+		require.NoError(t, os.Mkdir(dir, 0o700))
+		lines := fmt.Sprintf(`{"type":"session.start","data":{"sessionId":%q,"copilotVersion":"1.0.102"},"id":"e0","timestamp":"2026-11-30T10:00:00Z","parentId":null}`+"\n", session)
+		for i := range 3 {
+			if i == 2 {
+				lines += `{"type":"session.shutdown","data":{"modelMetrics":{"claude-sonnet-4-5":{"requests":{"count":2},"usage":{"inputTokens":2000,"outputTokens":20}}},"usageAccountingWatermarks":{"main":2}},"id":"end","timestamp":"2026-11-30T10:00:09Z","parentId":"m1"}` + "\n"
+			}
+			lines += fmt.Sprintf(`{"type":"session.usage_record","data":{"usage":{"model":"claude-sonnet-4-5","inputTokens":1000,"outputTokens":10,"cacheReadTokens":0,"cacheWriteTokens":0,"cost":1.0,"accounting":{"sourceSessionId":%q,"sequence":%d,"usageId":"r1"}}},"id":"u%[2]d","timestamp":"2026-11-30T10:01:0%[2]dZ","parentId":"e0"}
+{"type":"assistant.message","data":{"messageId":"a%[2]d","content":"x","toolRequests":[],"model":"claude-sonnet-4-5","apiCallId":"r1"},"id":"m%[2]d","timestamp":"2026-11-30T10:01:0%[2]dZ","parentId":"u%[2]d"}
+`, session, i)
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "events.jsonl"), []byte(lines), 0o600))
+		report, err := importer.Import(bg, store, archive.Path(filepath.Join(dir, "events.jsonl")), importer.Options{})
+		require.NoError(t, err)
+		require.Empty(t, report.Skipped)
+	}
+	report, err := x.Report(bg, usage.Query{})
+	require.NoError(t, err)
+	require.EqualValues(t, 6, report.Total.Requests)
+	require.EqualValues(t, 6000, report.Total.Tokens[message.Input].N)
+	require.EqualValues(t, 60, report.Total.Tokens[message.Output].N)
+	require.Equal(t, "0.0189", report.Total.Cost.String()) // 6,000 at 3 dollars a million, and 60 at 15
+	require.Zero(t, report.Total.StatedBy, "its cost is in requests of the plan")
+	require.Zero(t, report.Total.Incomplete)
+}
+
 // Sums of absurd costs end at the largest number, and are not negative.
 func TestAbsurdCosts(t *testing.T) {
 	store, x, _ := opened(t)

@@ -93,6 +93,12 @@ func (x *Index) Report(ctx context.Context, q Query) (*Report, error) {
 			}
 			defer tx.Rollback()
 			r := &reporter{tx: tx, q: &q, report: report, rows: make(map[string]*Row), models: make(map[int64]modelName), attributions: newAttributions(tx)}
+			if q.CountedIn != nil {
+				r.countedIn = make(map[string]bool, len(q.CountedIn))
+				for _, id := range q.CountedIn {
+					r.countedIn[id.String()] = true
+				}
+			}
 			return r.run(ctx)
 		})
 	})

@@ -31,8 +31,8 @@ func (s *Scope) Names(name string) (all []string) {
 	if len(owners) == 0 {
 		kind, owners = "project", s.Projects
 	}
-	for _, one := range owners {
-		all = append(all, spaceOf(kind, one)+name)
+	for _, owner := range owners {
+		all = append(all, spaceOf(kind, owner)+name)
 	}
 	return append(all, name)
 }

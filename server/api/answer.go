@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"reflect"
@@ -25,6 +26,8 @@ type list[R records.Record] struct {
 	Items []R
 	// Next continues after the page. It is empty on the last page.
 	Next string
+	// Behind is the number of the last commits that a search does not see yet.
+	Behind uint64
 }
 
 // lister is a list of records of any type.
@@ -50,6 +53,9 @@ func (l *list[R]) encode(b *bytes.Buffer) error {
 		next, _ := json.Marshal(l.Next) // strings always marshal
 		b.WriteString(`,"next":`)
 		b.Write(next)
+	}
+	if l.Behind > 0 {
+		fmt.Fprintf(b, `,"behind":%d`, l.Behind)
 	}
 	b.WriteString("}\n")
 	return nil
@@ -120,9 +126,9 @@ func (c *call) sendJSON(status int, body []byte) error {
 
 // matches reports whether a header with tags contains the tag, or matches any.
 func matches(header, tag string) bool {
-	for one := range strings.SplitSeq(header, ",") {
-		one = strings.TrimSpace(one)
-		if one == "*" || one != "" && strings.TrimPrefix(one, "W/") == strings.TrimPrefix(tag, "W/") {
+	for element := range strings.SplitSeq(header, ",") {
+		element = strings.TrimSpace(element)
+		if element == "*" || element != "" && strings.TrimPrefix(element, "W/") == strings.TrimPrefix(tag, "W/") {
 			return true
 		}
 	}
@@ -131,8 +137,8 @@ func matches(header, tag string) bool {
 
 // accepts reports whether a caller accepts an encoding.
 func accepts(r *http.Request, encoding string) bool {
-	for one := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
-		name, q, _ := strings.Cut(strings.TrimSpace(one), ";")
+	for element := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		name, q, _ := strings.Cut(strings.TrimSpace(element), ";")
 		if strings.EqualFold(strings.TrimSpace(name), encoding) {
 			q = strings.ReplaceAll(q, " ", "")
 			return q != "q=0" && !strings.HasPrefix(q, "q=0.000") && q != "q=0.0" && q != "q=0.00"

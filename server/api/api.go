@@ -50,6 +50,8 @@ type answers struct {
 	// record is the type of the record, or of the records in a list. It is nil for none.
 	record reflect.Type
 	list   bool
+	// behind is set if the list may be that of a search that does not see the last commits yet.
+	behind bool
 	// media is the media type, if the answer is not a record.
 	media string
 	// or is set if the answer may also be a request for another API.

@@ -45,15 +45,15 @@ func (a *API) bundleAgainst(ctx context.Context, c *call, in *bundleQuery) error
 		return err
 	}
 	defer release()
-	have := bundle.NewInventory()
-	if _, err := have.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, maxBodies)); err != nil {
+	inventory := bundle.NewInventory()
+	if _, err := inventory.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, maxBodies)); err != nil {
 		return refused(err)
 	}
-	return c.sendBundle(ctx, in, have)
+	return c.sendBundle(ctx, in, inventory)
 }
 
-func (c *call) sendBundle(ctx context.Context, in *bundleQuery, have *bundle.Inventory) error {
-	o := bundle.WriteOptions{Have: have}
+func (c *call) sendBundle(ctx context.Context, in *bundleQuery, inventory *bundle.Inventory) error {
+	o := bundle.WriteOptions{Have: inventory}
 	for _, name := range in.Threads {
 		t, err := c.thread(ctx, name)
 		if err != nil {

@@ -58,16 +58,16 @@ func (a *API) listChats(ctx context.Context, c *call, in *chatsQuery) (*list[*ch
 }
 
 // passes reports whether a chat is for the caller and asked for.
-func (c *call) passes(o *chat.ListOptions, in *chatsQuery, one *chat.Chat) bool {
+func (c *call) passes(o *chat.ListOptions, in *chatsQuery, found *chat.Chat) bool {
 	scope := &c.caller.Scope
-	return scope.Allows(&lineage.ThreadInfo{UserID: one.UserID, Metadata: one.Metadata}) &&
-		strings.HasPrefix(scope.Chosen(one.ID), in.SourcePrefix) && o.Passes(*one)
+	return scope.Allows(&lineage.ThreadInfo{UserID: found.UserID, Metadata: found.Metadata}) &&
+		strings.HasPrefix(scope.Chosen(found.ID), in.SourcePrefix) && o.Passes(*found)
 }
 
 // chatRecord returns the record of a chat.
-func (c *call) chatRecord(one *chat.Chat) *chatRecord {
-	r := ofChatRecord(one)
-	r.ID = c.caller.Scope.Chosen(one.ID)
+func (c *call) chatRecord(found *chat.Chat) *chatRecord {
+	r := ofChatRecord(found)
+	r.ID = c.caller.Scope.Chosen(found.ID)
 	return r
 }
 
@@ -75,7 +75,7 @@ func (c *call) chatRecord(one *chat.Chat) *chatRecord {
 // that the caller may read.
 func (a *API) chatsWithMessage(ctx context.Context, c *call, o *chat.ListOptions, in *chatsQuery) (*list[*chatRecord], error) {
 	out, looked, next := &list[*chatRecord]{}, 0, ""
-	for one, err := range chat.WithMessage(ctx, a.o.Store, in.Message, in.After) {
+	for found, err := range chat.WithMessage(ctx, a.o.Store, in.Message, in.After) {
 		if err != nil {
 			return nil, err
 		}
@@ -87,12 +87,12 @@ func (a *API) chatsWithMessage(ctx context.Context, c *call, o *chat.ListOptions
 			break
 		}
 		looked++
-		passes := c.passes(o, in, &one.Chat)
+		passes := c.passes(o, in, &found.Chat)
 		if passes {
-			out.Items = append(out.Items, c.chatRecord(&one.Chat))
+			out.Items = append(out.Items, c.chatRecord(&found.Chat))
 		}
 		if passes || c.caller.Scope.All() {
-			next = one.Page
+			next = found.Page
 		}
 	}
 	return out, nil
@@ -102,12 +102,12 @@ func (a *API) chatsWithMessage(ctx context.Context, c *call, o *chat.ListOptions
 func (a *API) chatsWithBranch(ctx context.Context, c *call, o *chat.ListOptions, in *chatsQuery) (*list[*chatRecord], error) {
 	out := &list[*chatRecord]{}
 	for _, id := range c.caller.Scope.Names(in.Branch) {
-		for one, err := range chat.WithBranch(ctx, a.o.Store, id) {
+		for found, err := range chat.WithBranch(ctx, a.o.Store, id) {
 			if err != nil {
 				return nil, err
 			}
-			if c.passes(o, in, &one) {
-				out.Items = append(out.Items, c.chatRecord(&one))
+			if c.passes(o, in, &found) {
+				out.Items = append(out.Items, c.chatRecord(&found))
 			}
 		}
 	}

@@ -70,7 +70,7 @@ func (c *call) inChat(ctx context.Context, thread string, read func(chats chat.S
 		return err
 	}
 	failed := read(chat.On(c.store), names)
-	if again, err := c.chatOf(ctx, names.thread.String()); err != nil || again.id != names.id {
+	if other, err := c.chatOf(ctx, names.thread.String()); err != nil || other.id != names.id {
 		return cmp.Or(err, notFound("thread", thread))
 	}
 	return names.problem(failed)

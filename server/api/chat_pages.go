@@ -49,14 +49,14 @@ func (p *listPage) creation() (*creation, error) {
 
 // pageOf returns the first elements in an order, and whether there are more. It reads all of them, and keeps a few pages.
 func pageOf[T any](all iter.Seq2[T, error], passes func(T) bool, compare func(a, b T) int, size int) (page []T, more bool, err error) {
-	for one, err := range all {
+	for element, err := range all {
 		if err != nil {
 			return nil, false, err
 		}
-		if !passes(one) {
+		if !passes(element) {
 			continue
 		}
-		if page = append(page, one); len(page) > 4*size {
+		if page = append(page, element); len(page) > 4*size {
 			slices.SortFunc(page, compare)
 			clear(page[size+1:])
 			page = page[:size+1]
@@ -97,15 +97,15 @@ func pageOfCreated[T any, R records.Record](ctx context.Context, c *call, names 
 		if err != nil {
 			return nil, errPage
 		}
-		passes = func(one T) bool { return elements.compare(one, last) > 0 }
+		passes = func(element T) bool { return elements.compare(element, last) > 0 }
 	}
 	page, more, err := pageOf(elements.all(ctx, view, thread.ID), passes, elements.compare, p.size())
 	if err != nil {
 		return nil, err
 	}
 	reader, out := chat.NewThreadReader(c.store, view, thread, nil), &list[R]{}
-	for _, one := range page {
-		record, err := elements.record(ctx, reader, view, one)
+	for _, element := range page {
+		record, err := elements.record(ctx, reader, view, element)
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue // deleted meanwhile
 		}

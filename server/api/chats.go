@@ -107,21 +107,21 @@ type chatBranchesQuery struct {
 func (a *API) chatBranches(ctx context.Context, c *call, in *chatBranchesQuery) (*list[*chatBranch], error) {
 	out := &list[*chatBranch]{}
 	err := c.inChat(ctx, in.Thread, func(chats chat.Store, names *chatOf) error {
-		var one *chat.Branch
+		var branch *chat.Branch
 		var err error
 		switch {
 		case in.Name != "":
-			if one, err = chats.Branch(ctx, names.id, in.Name); one != nil && in.Active && !one.IsActive {
-				one = nil
+			if branch, err = chats.Branch(ctx, names.id, in.Name); branch != nil && in.Active && !branch.IsActive {
+				branch = nil
 			}
 		case in.Active:
-			one, err = chats.ActiveBranch(ctx, names.id)
+			branch, err = chats.ActiveBranch(ctx, names.id)
 		default:
 			out, err = pageOfCreated(ctx, c, names, &in.listPage, names.branches(c.store))
 			return err
 		}
-		if one != nil {
-			out.Items = append(out.Items, names.branch(one))
+		if branch != nil {
+			out.Items = append(out.Items, names.branch(branch))
 		}
 		return err
 	})
@@ -189,9 +189,9 @@ func (a *API) chatCheckpoints(ctx context.Context, c *call, in *chatCheckpointsQ
 	out := &list[*chatCheckpoint]{}
 	err := c.inChat(ctx, in.Thread, func(chats chat.Store, names *chatOf) error {
 		if in.Name != "" {
-			one, err := chats.Checkpoint(ctx, names.id, in.Name)
-			if one != nil {
-				out.Items = append(out.Items, ofChatCheckpoint(one))
+			checkpoint, err := chats.Checkpoint(ctx, names.id, in.Name)
+			if checkpoint != nil {
+				out.Items = append(out.Items, ofChatCheckpoint(checkpoint))
 			}
 			return err
 		}

@@ -25,48 +25,44 @@ type alone interface{ alone() }
 func (a *API) commit(c *call, all []operation) (done []made, _ error) {
 	ctx := c.r.Context()
 	keys := c.r.Header.Values("Idempotency-Key")
-	if len(keys) > 1 || len(keys) == 1 && (keys[0] == "" || len(keys[0]) > maxKey) {
+	switch {
+	case len(keys) > 1 || len(keys) == 1 && (keys[0] == "" || len(keys[0]) > maxKey):
 		return nil, fmt.Errorf("key: %w: a request has one of 1 to %d bytes", lineage.ErrInvalid, maxKey)
+	case len(keys) == 1:
+		return a.commitOnce(ctx, c, all, keys[0])
 	}
-	if len(keys) == 0 && len(all) == 1 {
+	if len(all) == 1 {
 		if _, ok := all[0].(alone); ok {
 			m, err := all[0].do(ctx, &c.within)
 			return []made{m}, err
 		}
 	}
-	if len(keys) == 0 {
-		err := a.o.Store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) (err error) {
-			done, err = apply(ctx, tx.Store, c, all)
-			return err
-		})
-		return done, err
-	}
-	name, request := c.keyName(keys[0]), c.request()
+	err := a.o.Store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) (err error) {
+		done, err = apply(ctx, tx.Store, c, all)
+		return err
+	})
+	return done, err
+}
+
+// commitOnce applies operations unless a request with the key has applied them. Then it returns what that one made.
+func (a *API) commitOnce(ctx context.Context, c *call, all []operation, key string) (done []made, _ error) {
+	name, request := c.keyName(key), c.request()
 	today := a.o.now().UTC()
 	a.keys.sweep(ctx, a.o.Store, today)
 	replayed := false
 	err := a.o.Store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) (err error) {
 		values := tx.Values(lineage.Owner{Scope: lineage.ApplicationScope, Name: keysOf})
-		// The clocks of two servers may differ, and midnight may be near.
-		for _, at := range []time.Time{today, today.Add(-day), today.Add(day)} {
-			v, err := values.Get(ctx, keyOf(at, name))
-			if errors.Is(err, lineage.ErrNotFound) {
-				continue
-			}
-			var was applied
-			if err == nil {
-				err = json.Unmarshal(v.JSON, &was)
-			}
-			if err != nil {
-				return fmt.Errorf("key %s: %w", name, err)
-			}
-			if was.Request != request {
+		earlier, err := appliedBefore(ctx, values, name, today)
+		if err != nil {
+			return fmt.Errorf("key %s: %w", name, err)
+		}
+		if replayed = earlier != nil; replayed {
+			if earlier.Request != request {
 				return problem.New(http.StatusUnprocessableEntity, "key used", "the key was used for another request")
 			}
-			done, replayed = was.Made, true
+			done = earlier.Made
 			return nil
 		}
-		replayed = false
 		if done, err = apply(ctx, tx.Store, c, all); err != nil {
 			return err
 		}
@@ -94,6 +90,23 @@ func (e *operationError) place() string { return fmt.Sprintf("operation %d: ", e
 func (e *operationError) Error() string { return e.place() + e.err.Error() }
 
 func (e *operationError) Unwrap() error { return e.err }
+
+// appliedBefore returns what a request with a key applied, nil if there was none. The clocks of two servers may differ, and
+// midnight may be near.
+func appliedBefore(ctx context.Context, values *lineage.Values, name string, today time.Time) (*applied, error) {
+	for _, at := range []time.Time{today, today.Add(-day), today.Add(day)} {
+		v, err := values.Get(ctx, keyOf(at, name))
+		if errors.Is(err, lineage.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		earlier := &applied{}
+		return earlier, json.Unmarshal(v.JSON, earlier)
+	}
+	return nil, nil
+}
 
 // apply runs operations one after another.
 func apply(ctx context.Context, store *lineage.Store, c *call, all []operation) ([]made, error) {

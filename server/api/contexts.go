@@ -24,7 +24,7 @@ func (a *API) listContexts(ctx context.Context, c *call, in *threadList) (*list[
 		}
 	}
 	out := &list[*records.Context]{}
-	for one, err := range a.o.Store.View().Contexts(ctx, t.ID(), after) {
+	for found, err := range a.o.Store.View().Contexts(ctx, t.ID(), after) {
 		if err != nil {
 			return nil, err
 		}
@@ -32,7 +32,7 @@ func (a *API) listContexts(ctx context.Context, c *call, in *threadList) (*list[
 			out.Next = out.Items[len(out.Items)-1].ID
 			break
 		}
-		r, err := a.contextRecord(ctx, one.ID)
+		r, err := a.contextRecord(ctx, found.ID)
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue // deleted in the meantime
 		}

@@ -289,9 +289,9 @@ func (o *alternatives) do(ctx context.Context, w *within) (made, error) {
 	} else {
 		var at *refs.Ref
 		if at, err = w.position(ctx, found, o.To); err == nil {
-			var one *lineage.Context
-			one, err = found.Context.Retry(ctx, at.Span, each[0])
-			offered = []*lineage.Context{one}
+			var created *lineage.Context
+			created, err = found.Context.Retry(ctx, at.Span, each[0])
+			offered = []*lineage.Context{created}
 		}
 	}
 	if err != nil {

@@ -106,7 +106,7 @@ func (a *API) pageOf(ctx context.Context, tip lineage.SpanRef, w lineage.Window,
 			break
 		}
 		last = e.Position
-		if len(in.Roles) > 0 && (e.Kind != lineage.Message || !slices.Contains(in.Roles, e.Role)) {
+		if len(in.Roles) > 0 && (e.Kind != lineage.Message || !slices.Contains(in.Roles, e.SearchRole())) {
 			continue
 		}
 		m, err := records.OfMessage(ctx, a.o.Store, e, records.MaxText)

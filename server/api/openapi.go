@@ -123,10 +123,11 @@ func (s *schemas) responses(r *route) object {
 	switch {
 	case r.answer.record != nil && r.answer.list:
 		item := s.record(r.answer.record)
-		all := object{
-			"type": "object", "required": []string{"items"}, "additionalProperties": false,
-			"properties": object{"items": object{"type": "array", "items": item}, "next": object{"type": "string"}},
+		properties := object{"items": object{"type": "array", "items": item}, "next": object{"type": "string"}}
+		if r.answer.behind {
+			properties["behind"] = object{"type": "integer", "description": "the number of the last commits that the search does not see yet"}
 		}
+		all := object{"type": "object", "required": []string{"items"}, "additionalProperties": false, "properties": properties}
 		if r.answer.or {
 			all = object{"oneOf": []any{all, object{"type": "object", "not": object{"required": []string{"items"}}}}}
 		}

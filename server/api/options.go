@@ -46,6 +46,8 @@ type SearchQuery struct {
 	Among  iter.Seq2[*lineage.ListedThread, error]
 	Scope  access.Scope
 	Limit  int
+	// Behind is called if the search does not see the last commits yet, with their number.
+	Behind func(commits uint64)
 }
 
 // UsageQuery describes a usage report. Empty and zero fields do not restrict it.

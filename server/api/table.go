@@ -89,8 +89,9 @@ func writes(r *route) { r.needs.writes = true }
 func answersWith[Out any](status int) func(*route) {
 	return func(r *route) { r.answer = answerOf[Out](status) }
 }
-func ok(r *route)    { r.answer.status = http.StatusOK }
-func whole(r *route) { r.needs.whole = true }
+func ok(r *route)          { r.answer.status = http.StatusOK }
+func mayBeBehind(r *route) { r.answer.behind = true }
+func whole(r *route)       { r.needs.whole = true }
 func streams(r *route) {
 	r.streams, r.answer = true, answers{status: http.StatusOK, media: "text/event-stream"}
 }
@@ -158,7 +159,7 @@ func (a *API) table() []route {
 		raw("POST /v1/batch", "Several changes in one commit: all or none.", "application/json", a.batch).of(writes),
 	}
 	if a.o.Search != nil {
-		all = append(all, get("/v1/search", "Search the texts of messages.", a.search))
+		all = append(all, get("/v1/search", "Search the texts of messages.", a.search).of(mayBeBehind))
 	}
 	if a.o.SearchChat != nil {
 		all = append(all, get(thread+"/chat/search", "Search the messages of a chat, the best first.", a.searchChat))

@@ -92,8 +92,10 @@ func (a *API) search(ctx context.Context, c *call, in *searchInput) (*list[*reco
 		}
 		q.Among = threadsOf(ctx, a.o.Store, query, &c.caller.Scope)
 	}
-	hits, err := a.o.Search(ctx, q)
-	return &list[*records.Hit]{Items: hits}, err
+	found := &list[*records.Hit]{}
+	q.Behind = func(commits uint64) { found.Behind = commits }
+	found.Items, err = a.o.Search(ctx, q)
+	return found, err
 }
 
 type usageInput struct {
@@ -276,7 +278,7 @@ func (c *call) attach(kind, name string, write func(io.Writer) error) error {
 	h.Set("Content-Type", kind)
 	h.Set("Content-Disposition", "attachment; filename=\""+name+"\"")
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'")
-	w := &late{w: c.w}
+	w := &trackedWriter{w: c.w}
 	err := write(w)
 	if err != nil && w.began {
 		c.a.o.Logger.LogAttrs(c.r.Context(), levelError, "export failed", attr("err", err.Error()))
@@ -288,14 +290,14 @@ func (c *call) attach(kind, name string, write func(io.Writer) error) error {
 	return err
 }
 
-// late is an answer of which part may have been sent.
-type late struct {
+// trackedWriter writes an answer and knows whether a part of it may have been sent.
+type trackedWriter struct {
 	w     http.ResponseWriter
 	began bool
 }
 
 // Write implements io.Writer.
-func (l *late) Write(p []byte) (int, error) {
+func (l *trackedWriter) Write(p []byte) (int, error) {
 	l.began = true
 	return l.w.Write(p)
 }

@@ -98,3 +98,21 @@ func TestKeysOfUsage(t *testing.T) {
 	}
 	require.NotContains(t, field.Tag.Get("doc"), "_")
 }
+
+// The answer of a search says how many commits it does not see yet.
+//
+//test:norace
+func TestSearchBehind(t *testing.T) {
+	behind := uint64(7)
+	h := open(t, func(o *Options) {
+		o.Search = func(_ context.Context, q SearchQuery) ([]*records.Hit, error) {
+			if behind > 0 {
+				q.Behind(behind)
+			}
+			return nil, nil
+		}
+	})
+	require.Equal(t, map[string]any{"items": []any{}, "behind": float64(7)}, h.do("GET", "/v1/search?q=x", "").is(200))
+	behind = 0
+	require.Equal(t, map[string]any{"items": []any{}}, h.do("GET", "/v1/search?q=x", "").is(200))
+}

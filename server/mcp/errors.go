@@ -25,8 +25,8 @@ func guarded[T any](s *Service, what string, run func() (T, error)) (result T, e
 // errInside is what a client gets for errors that it can do nothing about.
 var errInside = errors.New("the store could not answer; the log of the server says why")
 
-// said are the errors whose text tells a client what is wrong with its request.
-var said = []error{
+// shownErrors are the errors whose text tells a client what is wrong with its request.
+var shownErrors = []error{
 	lineage.ErrNotFound, lineage.ErrInvalid, lineage.ErrExists, lineage.ErrConflict, lineage.ErrErased, lineage.ErrTooLarge, lineage.ErrReadOnly,
 	lineage.ErrOtherUser, lineage.ErrProtected, refs.ErrAmbiguous, ErrNoProject, context.Canceled, context.DeadlineExceeded, errInside,
 }
@@ -36,7 +36,7 @@ func (s *Service) failure(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if !slices.ContainsFunc(said, func(known error) bool { return errors.Is(err, known) }) {
+	if !slices.ContainsFunc(shownErrors, func(known error) bool { return errors.Is(err, known) }) {
 		s.o.Logger.Error("failed", "tool", what, "err", err)
 		return errInside
 	}

@@ -179,3 +179,16 @@ func TestPanicsEndACall(t *testing.T) {
 	c.fails("search", map[string]any{"query": "x"}, errInside.Error())
 	c.ok("threads", nil)
 }
+
+// A search says how many commits it does not see yet.
+//
+//test:norace
+func TestSearchBehind(t *testing.T) {
+	b := newBench(t)
+	b.service.o.Search = func(_ context.Context, q SearchQuery) ([]Hit, error) {
+		q.Behind(1234)
+		return nil, nil
+	}
+	c := b.connect(Client{Scope: Everything}, nil)
+	require.Contains(t, c.ok("search", map[string]any{"query": "x"}).all, "what the last 1,234 commits added is not found yet")
+}

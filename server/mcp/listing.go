@@ -26,11 +26,11 @@ const (
 )
 
 // rows returns the number of rows to list.
-func rows(asked int) int {
-	if asked <= 0 {
+func rows(limit int) int {
+	if limit <= 0 {
 		return defaultRows
 	}
-	return min(asked, maxRows)
+	return min(limit, maxRows)
 }
 
 // stamp returns a time for people.
@@ -97,7 +97,7 @@ func (c *call) listThreads(ctx context.Context, in *threadsInput) (*answer, erro
 		if err != nil {
 			return nil, err
 		}
-		line := fmt.Sprintf("%s  %s  %s, %s  %s", refs.Short(t.ID()), stamp(r.UpdatedAt), amount.Plural(r.Messages, "message"), amount.Plural(r.Branches, "branch"), title)
+		line := fmt.Sprintf("%s  %s  %s, %s  %s", refs.Short(t.ID()), stamp(r.UpdatedAt), messageCount(r), amount.Plural(r.Branches, "branch"), title)
 		if agent := r.States(archive.KeyAgent); agent != "" {
 			line += "  (" + plain.Line(agent) + ")"
 		}
@@ -117,6 +117,14 @@ func (c *call) listThreads(ctx context.Context, in *threadsInput) (*answer, erro
 	}
 	a.head = fmt.Sprintf("%s in %s, the one that changed last first.", amount.Plural(len(a.text), "conversation"), plain.Line(c.where()))
 	return a, nil
+}
+
+// messageCount returns the number of messages of a thread.
+func messageCount(r *records.Thread) string {
+	if r.SubagentMessages > 0 {
+		return amount.Plural(r.SubagentMessages, "message") + " of subagents"
+	}
+	return amount.Plural(r.Messages, "message")
 }
 
 // given returns the arguments without empty ones.
@@ -154,7 +162,7 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 	if err := checked(append([]string{in.Query, in.Thread}, in.Roles...)...); err != nil {
 		return nil, err
 	}
-	given, text, err := filters.Read(in.Query, time.UTC)
+	limits, text, err := filters.Read(in.Query, time.UTC)
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}
@@ -168,12 +176,12 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if given != nil {
-		if err := filters.Add(&among, given); err != nil {
+	if limits != nil {
+		if err := filters.Add(&among, limits); err != nil {
 			return nil, err
 		}
 	}
-	if given != nil || !c.scope.All() || in.Agent+in.Since+in.Until != "" {
+	if limits != nil || !c.scope.All() || in.Agent+in.Since+in.Until != "" {
 		q.Among = c.threads(ctx, among)
 	}
 	if in.Thread != "" {
@@ -183,6 +191,8 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 		}
 		q.Thread = t.ID()
 	}
+	behind := uint64(0)
+	q.Behind = func(commits uint64) { behind = commits }
 	hits, err := c.o.Search(ctx, q)
 	if err != nil {
 		return nil, err
@@ -197,13 +207,16 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 			break
 		}
 	}
-	where := c.where()
+	scope := c.where()
 	if in.Thread != "" {
-		where = "the conversation"
+		scope = "the conversation"
 	}
-	a.head = fmt.Sprintf("%s in %s.", amount.Plural(len(a.text), "result"), plain.Line(where))
+	a.head = fmt.Sprintf("%s in %s.", amount.Plural(len(a.text), "result"), plain.Line(scope))
 	if a.full || len(hits) == limit && limit < maxRows {
 		a.note("There may be more: ask with a larger limit, or search for more words.")
+	}
+	if behind > 0 {
+		a.note("The search index is being made: what the last %s added is not found yet. Ask again in a minute.", amount.Plural(int64(behind), "commit"))
 	}
 	if len(hits) > 0 {
 		a.note("Read around a message with the tool read: thread, and its id as at.")

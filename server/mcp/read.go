@@ -93,15 +93,15 @@ func (c *call) headOf(ctx context.Context, at *position) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	where := "conversation " + refs.Short(info.ID)
+	subject := "conversation " + refs.Short(info.ID)
 	switch {
 	case at.Moved || at.Branch == "" && at.Checkpoint == "":
 	case at.Branch != "":
-		where += fmt.Sprintf(", branch %q", plain.Line(at.Branch))
+		subject += fmt.Sprintf(", branch %q", plain.Line(at.Branch))
 	default:
-		where += fmt.Sprintf(", checkpoint %q", plain.Line(at.Checkpoint))
+		subject += fmt.Sprintf(", checkpoint %q", plain.Line(at.Checkpoint))
 	}
-	return strings.ToUpper(where[:1]) + where[1:] + ".", nil
+	return strings.ToUpper(subject[:1]) + subject[1:] + ".", nil
 }
 
 // messageLimit returns how many bytes of each message an answer shows.

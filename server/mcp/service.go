@@ -39,6 +39,8 @@ type SearchQuery struct {
 	Among  iter.Seq2[*lineage.ListedThread, error]
 	Roles  []string
 	Limit  int
+	// Behind is called if the search does not see the last commits yet, with their number.
+	Behind func(commits uint64)
 }
 
 // Hit is a message or summary that was found, with the threads in scope that contain it.

@@ -151,11 +151,11 @@ func (c *call) checkpoint(ctx context.Context, in *checkpointInput) (*answer, er
 		return nil, err
 	}
 	if at.Span.IsZero() {
-		where := "the tip"
+		place := "the tip"
 		if in.At != "" {
-			where = strconv.Quote(in.At)
+			place = strconv.Quote(in.At)
 		}
-		return nil, fmt.Errorf("checkpoint %q: %w: there is no message at %s", in.Name, lineage.ErrInvalid, where)
+		return nil, fmt.Errorf("checkpoint %q: %w: there is no message at %s", in.Name, lineage.ErrInvalid, place)
 	}
 	set, err := at.home.SetCheckpoint(ctx, in.Name, lineage.CheckpointOptions{At: at.Span})
 	if err != nil {

@@ -70,8 +70,8 @@ type editable struct {
 	*lineage.Entry
 	text   string
 	isJSON bool
-	// with returns the body with another text in place of this one.
-	with func(text string) ([]byte, error)
+	// edited returns the body with another text in place of this one.
+	edited func(text string) ([]byte, error)
 }
 
 // editableOf returns the editable form of the message with an index in a span. The error is errRequest if a form
@@ -99,7 +99,7 @@ func (p *Page) editableOf(ctx context.Context, ref lineage.SpanRef, index int) (
 	if err != nil {
 		return nil, err
 	}
-	e.text, e.with = string(body), func(text string) ([]byte, error) { return []byte(text), nil }
+	e.text, e.edited = string(body), func(text string) ([]byte, error) { return []byte(text), nil }
 	if rawjson.IsObject(body) && rawjson.Valid(body) {
 		e.json(body)
 	}
@@ -113,7 +113,7 @@ func (p *Page) editableOf(ctx context.Context, ref lineage.SpanRef, index int) (
 // json makes the text of a JSON message editable if it has only one, or else the JSON of the message.
 func (e *editable) json(body []byte) {
 	e.isJSON = true
-	e.with = func(text string) ([]byte, error) {
+	e.edited = func(text string) ([]byte, error) {
 		if !rawjson.Valid([]byte(text)) || !rawjson.IsObject([]byte(text)) {
 			return nil, refuse("The text is not a JSON object, as the message is.")
 		}
@@ -135,7 +135,7 @@ func (e *editable) json(body []byte) {
 		return
 	}
 	e.text, e.isJSON = texts[0], false
-	e.with = func(text string) ([]byte, error) {
+	e.edited = func(text string) ([]byte, error) {
 		quoted, err := json.Marshal(text)
 		if err != nil {
 			return nil, err
@@ -294,7 +294,7 @@ func (p *Page) edit(w http.ResponseWriter, r *http.Request) error {
 	case strings.TrimSpace(text) == "" || len(text) > maxEdited:
 		return refuse("The text has %d bytes. It may have 1 to %d.", len(text), maxEdited)
 	}
-	body, err := e.with(text)
+	body, err := e.edited(text)
 	if err != nil {
 		return err
 	}

@@ -177,16 +177,16 @@ func newGraphRow(thread string, d *graph.Row) *graphRow {
 		Color: d.Lane % colors, Position: d.Position(), Span: d.Ref(), Folded: d.Folded, Hidden: d.Hidden, Labels: d.Labels, Current: d.Current,
 		before: d.Before().Ref(),
 	}
-	there := &subject{ID: thread, In: d.Line.At(d.Line.Last).Ref().String()}
+	target := &subject{ID: thread, In: d.Line.At(d.Line.Last).Ref().String()}
 	for _, l := range d.Labels {
 		if !l.Context.IsZero() {
-			there.In = l.Context.String()
+			target.In = l.Context.String()
 		}
 	}
 	if d.Line.Main >= d.At { // the message is in the active history
-		there.In = ""
+		target.In = ""
 	}
-	row.Href = there.Href(row.Position)
+	row.Href = target.Href(row.Position)
 	return row
 }
 

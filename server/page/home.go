@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
@@ -37,6 +38,9 @@ type homeView struct {
 	Pending bool
 }
 
+// MessageCount returns the number of messages.
+func (r *homeRow) MessageCount() string { return records.MessageCount(r.Messages, r.OfSubagents) }
+
 // homeFilter selects the conversations in the list.
 type homeFilter struct{ Agent, Project, Branch, User, Title, Since string }
 
@@ -45,7 +49,7 @@ func (f homeFilter) Given() bool { return f != homeFilter{} }
 // homeRow is a row of the list.
 type homeRow struct {
 	ID, Title, Agent, Project, Branch, User, Last, Speaker, Cost string
-	Messages                                                     uint64
+	Messages, OfSubagents                                        uint64
 	Branches                                                     int
 	Updated                                                      time.Time
 	Running                                                      bool
@@ -139,7 +143,11 @@ func (p *Page) row(ctx context.Context, t *lineage.Thread, info *lineage.ThreadI
 	if errors.Is(err, lineage.ErrNotFound) {
 		return row, nil
 	}
-	if err != nil || active.Tip.IsZero() {
+	if err != nil {
+		return nil, err
+	}
+	if active.Tip.IsZero() {
+		row.OfSubagents, err = records.SubagentMessages(ctx, p.o.Store.View(), info.ID)
 		return row, err
 	}
 	entries, err := p.o.Store.Span(ctx, active.Tip)

@@ -57,3 +57,28 @@ func TestCostsArePending(t *testing.T) {
 	_, body = s.get("/")
 	require.NotContains(t, body, "data-pending")
 }
+
+// The list and the conversation of a thread in which only subagents have messages say so.
+func TestOnlySubagents(t *testing.T) {
+	s := newSite(t, page.Options{})
+	thread, main := s.thread(lineage.ThreadOptions{Title: "Trip"})
+	for _, text := range []string{"Find a train.", "Find a tram."} {
+		subagent, err := main.Fork(t.Context(), lineage.ForkOptions{Metadata: []byte(`{"aside":"agent a1"}`)})
+		require.NoError(t, err)
+		_, err = subagent.Extend(t.Context(), lineage.User(text), lineage.Assistant("At nine."))
+		require.NoError(t, err)
+	}
+	_, body := s.get("/")
+	require.Contains(t, body, `<span class="n" title="messages of subagents">0&#43;4</span>`)
+	_, body = s.get("/t/" + thread.ID().String())
+	_, empty, found := strings.Cut(body, "Only subagents have messages here:")
+	require.True(t, found)
+	empty, _, _ = strings.Cut(empty, "</div>")
+	require.Contains(t, empty, "Find a train.")
+	require.Contains(t, empty, "Find a tram.")
+	require.NotContains(t, body, "No messages yet")
+	_, err := main.Extend(t.Context(), lineage.User("Plan it."))
+	require.NoError(t, err)
+	_, body = s.get("/")
+	require.Contains(t, body, `<span class="n" title="messages">1</span>`)
+}

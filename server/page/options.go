@@ -13,9 +13,8 @@ import (
 // Options configure a page. Store is required.
 type Options struct {
 	Store *lineage.Store
-	// Search finds the messages with a text, best first, in the threads that match a query, or in all threads if it
-	// is nil. If Search is nil, texts cannot be searched. Package search provides one.
-	Search func(ctx context.Context, text string, among *lineage.ThreadQuery, limit int) ([]Hit, error)
+	// Search finds messages, best first. If it is nil, texts cannot be searched. Package search provides one.
+	Search func(ctx context.Context, q SearchQuery) ([]Hit, error)
 	// Usage reports what answers cost: rows grouped as the query asks, and their sum. If it is nil, there is no usage
 	// view. Package usage provides one.
 	Usage func(ctx context.Context, q UsageQuery) (rows []*records.Usage, total *records.Usage, err error)
@@ -35,6 +34,15 @@ type Options struct {
 	Logger *slog.Logger
 
 	now func() time.Time
+}
+
+// SearchQuery describes a search. Among, when not nil, selects the threads to search.
+type SearchQuery struct {
+	Text  string
+	Among *lineage.ThreadQuery
+	Limit int
+	// Behind is called if the search does not see the last commits yet, with their number.
+	Behind func(commits uint64)
 }
 
 // Hit is a found message: the role by which it is found, the threads that have it, and an excerpt with the found words between

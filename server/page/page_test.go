@@ -625,3 +625,15 @@ func FuzzForms(f *testing.F) {
 		require.NoError(t, err)
 	})
 }
+
+// A search says how much it does not see yet.
+func TestSearchBehind(t *testing.T) {
+	s := newSite(t, page.Options{Search: func(_ context.Context, q page.SearchQuery) ([]page.Hit, error) {
+		q.Behind(1234)
+		return nil, nil
+	}})
+	_, body := s.get("/search?q=" + url.QueryEscape("a b&c"))
+	require.Contains(t, body, "changes cannot be found yet")
+	require.Contains(t, body, `href="/search?q=a%20b%26c"`)
+	require.NotContains(t, body, "Nothing has these words")
+}

@@ -17,8 +17,9 @@ const maxPrompts = 1000
 // promptsView lists the prompts of a whole history.
 type promptsView struct {
 	Prompts []prompt
-	// Rest is set if part of the history has not been read yet.
-	Rest bool
+	// Rest is set if part of the history has not been read yet. Earlier is set if there are earlier prompts, which are not
+	// listed.
+	Rest, Earlier bool
 }
 
 type prompt struct {
@@ -48,6 +49,7 @@ func (p *Page) prompts(w http.ResponseWriter, r *http.Request) error {
 			continue
 		}
 		if len(v.Prompts) == maxPrompts || !time.Now().Before(end) {
+			v.Earlier = true
 			break
 		}
 		at := uint64(i) + 1

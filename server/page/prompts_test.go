@@ -65,3 +65,29 @@ func TestBrowserPromptsOfTheWholeHistory(t *testing.T) {
 	until(b, fmt.Sprintf(`%s.length === 5 && %[1]s.at(-1) === "another question"`, texts))
 	require.Empty(t, b.Problems())
 }
+
+// A list of prompts that does not have the first ones says so.
+func TestBrowserEarlierPrompts(t *testing.T) {
+	s := newSite(t, page.Options{})
+	const listed = 1000
+	var items []lineage.Item
+	for i := range listed {
+		items = append(items, lineage.User(fmt.Sprint("question ", i+1)))
+	}
+	thread, main := s.thread(lineage.ThreadOptions{}, items...)
+	b := s.tab()
+	b.Do(chromedp.EmulateViewport(1200, 700))
+	open(b, s.url+"/t/"+thread.ID().String())
+	until(b, live)
+	const texts = `[...document.querySelectorAll("#prompts li")].map((li) => li.textContent)`
+	until(b, fmt.Sprintf(`%s.length === %d && %[1]s[0] === "question 1"`, texts, listed))
+
+	_, err := main.Extend(t.Context(), lineage.User("the last one"))
+	require.NoError(t, err)
+	open(b, s.url+"/t/"+thread.ID().String())
+	until(b, live)
+	until(b, texts+`[0] === "Earlier prompts are not listed."`)
+	require.Equal(t, "question 2", eval[string](b, texts+`[1]`))
+	require.Equal(t, "the last one", eval[string](b, texts+`.at(-1)`))
+	require.Empty(t, b.Problems())
+}

@@ -38,12 +38,12 @@ func (p *Page) addRetries(ctx context.Context, v *conversationView) error {
 			}
 		}
 		done = m.Position
-		here, err := p.o.Store.At(ctx, v.Tip, m.Position)
+		span, err := p.o.Store.At(ctx, v.Tip, m.Position)
 		if err != nil {
 			return err
 		}
 		all, err := c.Continuations(ctx, before, maxRetries)
-		if before = here; err != nil {
+		if before = span; err != nil {
 			return err
 		}
 		if len(all) < 2 {
@@ -54,7 +54,7 @@ func (p *Page) addRetries(ctx context.Context, v *conversationView) error {
 				return err
 			}
 		}
-		if m.Retries, err = p.retries(ctx, v.ID, m.Position, here, all, ends); err != nil {
+		if m.Retries, err = p.retries(ctx, v.ID, m.Position, span, all, ends); err != nil {
 			return err
 		}
 		m.Continues = m.Continues && m.Retries == nil // its head is displayed
@@ -80,7 +80,7 @@ func (p *Page) ends(ctx context.Context, thread *lineage.ThreadInfo) (map[lineag
 
 // retries returns the alternatives to a message.
 func (p *Page) retries(
-	ctx context.Context, thread string, position uint64, here lineage.SpanRef, all []lineage.SpanRef, ends map[lineage.SpanRef]string,
+	ctx context.Context, thread string, position uint64, current lineage.SpanRef, all []lineage.SpanRef, ends map[lineage.SpanRef]string,
 ) (*render.Retries, error) {
 	r := &render.Retries{Of: len(all)}
 	href := func(span lineage.SpanRef) (string, error) {
@@ -95,7 +95,7 @@ func (p *Page) retries(
 		return (&subject{ID: thread, In: in}).Href(position), err
 	}
 	for i, span := range all {
-		if span != here {
+		if span != current {
 			continue
 		}
 		r.Number = i + 1

@@ -29,6 +29,8 @@ type searchView struct {
 	Query  string
 	Groups []*searchGroup
 	Hits   int
+	// Behind is the number of the last commits that the search does not see yet.
+	Behind uint64
 	// Problem states why a query is not valid.
 	Problem string
 }
@@ -66,8 +68,8 @@ func (p *Page) search(w http.ResponseWriter, r *http.Request) error {
 	return p.show(w, r, status, "search", &pageData{Title: "Search", Query: v.Query, Body: v})
 }
 
-// finding is a search in progress.
-type finding struct {
+// activeSearch is a search in progress.
+type activeSearch struct {
 	*Page
 	*searchView
 	groups map[lineage.ThreadID]*searchGroup
@@ -75,7 +77,7 @@ type finding struct {
 
 // group returns the group of a conversation, adding it if necessary. The error is ErrNotFound for a deleted
 // conversation.
-func (f *finding) group(ctx context.Context, id lineage.ThreadID) (*searchGroup, error) {
+func (f *activeSearch) group(ctx context.Context, id lineage.ThreadID) (*searchGroup, error) {
 	if g := f.groups[id]; g != nil {
 		return g, nil
 	}
@@ -98,7 +100,7 @@ func (f *finding) group(ctx context.Context, id lineage.ThreadID) (*searchGroup,
 }
 
 // listed adds the first conversations that match a query.
-func (f *finding) listed(ctx context.Context, q lineage.ThreadQuery, most int) error {
+func (f *activeSearch) listed(ctx context.Context, q lineage.ThreadQuery, most int) error {
 	for t, err := range f.o.Store.Threads(ctx, q) {
 		if err != nil {
 			return err
@@ -115,7 +117,7 @@ func (f *finding) listed(ctx context.Context, q lineage.ThreadQuery, most int) e
 
 // named adds the conversations that a text names: by id, by the displayed end of the id, by source id, or by the
 // start of the title.
-func (f *finding) named(ctx context.Context, text string, among *lineage.ThreadQuery) error {
+func (f *activeSearch) named(ctx context.Context, text string, among *lineage.ThreadQuery) error {
 	var ids []lineage.ThreadID
 	if id, err := structure.ParseID[lineage.ThreadID](text); err == nil {
 		ids = append(ids, id)
@@ -160,7 +162,7 @@ func (p *Page) find(ctx context.Context, v *searchView) error {
 	if err != nil {
 		return err
 	}
-	f := &finding{p, v, make(map[lineage.ThreadID]*searchGroup)}
+	f := &activeSearch{p, v, make(map[lineage.ThreadID]*searchGroup)}
 	if text == "" {
 		if among == nil {
 			return nil
@@ -170,7 +172,7 @@ func (p *Page) find(ctx context.Context, v *searchView) error {
 	if err := f.named(ctx, text, among); err != nil || p.o.Search == nil {
 		return err
 	}
-	hits, err := p.o.Search(ctx, text, among, found)
+	hits, err := p.o.Search(ctx, SearchQuery{Text: text, Among: among, Limit: found, Behind: func(commits uint64) { v.Behind = commits }})
 	if err != nil {
 		return err
 	}
@@ -186,8 +188,8 @@ func (p *Page) find(ctx context.Context, v *searchView) error {
 		if err != nil {
 			return err
 		}
-		there := &subject{ID: g.ID, In: h.Entry.Span.String()}
-		g.Hits = append(g.Hits, &searchHit{Href: there.Href(h.Entry.Position), Role: h.Role, Class: render.RoleClass(h.Role), Time: h.Entry.CreatedAt, Parts: snippetOf(h.Snippet)})
+		target := &subject{ID: g.ID, In: h.Entry.Span.String()}
+		g.Hits = append(g.Hits, &searchHit{Href: target.Href(h.Entry.Position), Role: h.Role, Class: render.RoleClass(h.Role), Time: h.Entry.CreatedAt, Parts: snippetOf(h.Snippet)})
 		v.Hits++
 	}
 	return nil

@@ -42,12 +42,12 @@ func newSite(t testing.TB, o page.Options) *site {
 		index, err := search.Open(t.Context(), s.store, t.TempDir(), search.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, index.Close()) })
-		o.Search = func(ctx context.Context, text string, among *lineage.ThreadQuery, limit int) (hits []page.Hit, err error) {
-			q := search.Query{Text: text, Limit: limit}
-			if among != nil {
-				q.Among = s.store.Threads(ctx, *among)
+		o.Search = func(ctx context.Context, q page.SearchQuery) (hits []page.Hit, err error) {
+			query := search.Query{Text: q.Text, Limit: q.Limit}
+			if q.Among != nil {
+				query.Among = s.store.Threads(ctx, *q.Among)
 			}
-			found, err := index.Search(ctx, q)
+			found, err := index.Search(ctx, query)
 			for _, h := range found {
 				hits = append(hits, page.Hit{Entry: h.Entry, Role: h.Role, Threads: h.Threads, Snippet: h.Snippet})
 			}

@@ -29,9 +29,9 @@ const (
 // history.
 func (p *Page) subagentsOf(ctx context.Context, subject *subject) (all []*subagent, err error) {
 	err = p.graphs.Read(ctx, subject.Info.ID, func(g *graph.Graph) error {
-		here := make(map[*graph.Line]uint64)
+		counts := make(map[*graph.Line]uint64)
 		for at := g.Place(subject.Tip); at.Line != nil; at = at.Line.After {
-			here[at.Line] = at.At
+			counts[at.Line] = at.At
 		}
 		for at, labels := range g.Labels {
 			for _, l := range labels {
@@ -40,11 +40,11 @@ func (p *Page) subagentsOf(ctx context.Context, subject *subject) (all []*subage
 				}
 				s := &subagent{context: l.Context, tip: at.Ref(), length: at.Position(), agent: strings.TrimPrefix(l.About, "agent ")}
 				from := at
-				for from.Line != nil && here[from.Line] == 0 {
+				for from.Line != nil && counts[from.Line] == 0 {
 					from = from.Line.After
 				}
 				if from.Line != nil {
-					s.after = from.Line.At(min(from.At, here[from.Line])).Position()
+					s.after = from.Line.At(min(from.At, counts[from.Line])).Position()
 				}
 				all = append(all, s)
 			}

@@ -51,7 +51,7 @@ func (p *Page) where(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	here, err := p.threadOf(r)
+	own, err := p.threadOf(r)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (p *Page) where(w http.ResponseWriter, r *http.Request) error {
 	}
 	_, v.Text = transcript.Line(message)
 	v.Text = short(words(v.Text), 160)
-	f := &placing{Page: p, whereView: v, here: here.ID(), runs: backend.Runs(ctx, p.o.Store.View()), groups: make(map[lineage.ThreadID]*whereGroup)}
+	f := &placing{Page: p, whereView: v, thread: own.ID(), runs: backend.Runs(ctx, p.o.Store.View()), groups: make(map[lineage.ThreadID]*whereGroup)}
 	uses := 0
 	for at, err := range p.o.Store.Where(ctx, e.Content) {
 		if err != nil {
@@ -86,7 +86,7 @@ func (p *Page) where(w http.ResponseWriter, r *http.Request) error {
 type placing struct {
 	*Page
 	*whereView
-	here   lineage.ThreadID
+	thread lineage.ThreadID
 	runs   structure.RunLookup
 	groups map[lineage.ThreadID]*whereGroup
 	last   lineage.SpanRef
@@ -124,7 +124,7 @@ func (f *placing) add(ctx context.Context, e *lineage.Entry) error {
 		if err != nil {
 			return err
 		}
-		g = &whereGroup{Href: "/t/" + id.String(), Here: id == f.here}
+		g = &whereGroup{Href: "/t/" + id.String(), Here: id == f.thread}
 		if g.Title, err = f.title(ctx, &info); err != nil {
 			return err
 		}

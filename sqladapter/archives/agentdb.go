@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
@@ -26,6 +27,8 @@ type agentDatabase struct {
 	session func(ctx context.Context, s *agentSession, v row) error
 	// messages are the tables of messages. A session is read from the first table that has any of its rows.
 	messages []messageTable
+	// rows is set if the rows that were kept of a session (Conversation.Rows) can be read in place of the database.
+	rows bool
 	// more, if not nil, reads the other data of a session, after its messages.
 	more func(ctx context.Context, s *agentSession, id any) error
 }
@@ -54,7 +57,11 @@ func (t *table) in(db *database) bool { return db.has(t.name, t.needed...) }
 // readAgent reads the database of an agent.
 func readAgent(ctx context.Context, in *archive.Input, agent *agentDatabase) conversations {
 	return func(yield func(*archive.Conversation, error) bool) {
-		db, done, err := openDatabase(ctx, in)
+		open := openDatabase
+		if agent.rows && in.DiskPath() == "" && rawjson.IsObject(in.Head().Bytes) {
+			open = openRows
+		}
+		db, done, err := open(ctx, in)
 		if err != nil {
 			yield(nil, whole(ctx, in, err))
 			return
@@ -124,16 +131,16 @@ type agentSession struct {
 // roots reads the sessions in a table that were not started by another session.
 func (r *agentReader) roots(ctx context.Context, i int) error {
 	t := r.sessions[i]
-	var where []string
+	var conditions []string
 	if r.has(t.name, r.agent.parent) {
-		where = append(where, fmt.Sprintf(`(%[1]s IS NULL OR %[1]s NOT IN (SELECT id FROM %[2]s))`, t.column(r.agent.parent), quoted(t.name)))
+		conditions = append(conditions, fmt.Sprintf(`(%[1]s IS NULL OR %[1]s NOT IN (SELECT id FROM %[2]s))`, t.column(r.agent.parent), quoted(t.name)))
 	}
 	for _, before := range r.sessions[:i] {
-		where = append(where, t.column("id")+` NOT IN (SELECT id FROM `+quoted(before.name)+`)`)
+		conditions = append(conditions, t.column("id")+` NOT IN (SELECT id FROM `+quoted(before.name)+`)`)
 	}
 	query := `SELECT ` + r.columns(t) + ` FROM ` + quoted(t.name)
-	if where != nil {
-		query += ` WHERE ` + strings.Join(where, ` AND `)
+	if conditions != nil {
+		query += ` WHERE ` + strings.Join(conditions, ` AND `)
 	}
 	return r.eachItem(ctx, query+` ORDER BY `+t.column("id"), nil, func(v row) error {
 		id := v.text("id")
@@ -203,22 +210,27 @@ func (r *agentReader) subagents(ctx context.Context, s *agentSession, parent any
 	return nil
 }
 
+// tableOf returns the first table that has messages of a session, or else the last table.
+func (r *agentReader) tableOf(ctx context.Context, session any) (t *messageTable, err error) {
+	for _, t = range r.messages {
+		found := false
+		err := r.rows(ctx, 0, `SELECT 1 FROM `+quoted(t.name)+` WHERE session_id = ?2 LIMIT 1`, []any{session}, func(row) error {
+			found = true
+			return nil
+		})
+		if found || err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
 // messagesOf reads the messages of a session.
 func (r *agentReader) messagesOf(ctx context.Context, s *agentSession, id any) error {
 	s.last, s.held = "", false
-	var t *messageTable
-	for _, t = range r.messages {
-		there := false
-		err := r.rows(ctx, 0, `SELECT 1 FROM `+quoted(t.name)+` WHERE session_id = ?2 LIMIT 1`, []any{id}, func(row) error {
-			there = true
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		if there {
-			break
-		}
+	t, err := r.tableOf(ctx, id)
+	if err != nil {
+		return err
 	}
 	var order []string
 	for _, column := range t.order {
@@ -227,7 +239,7 @@ func (r *agentReader) messagesOf(ctx context.Context, s *agentSession, id any) e
 		}
 	}
 	query := `SELECT ` + r.columns(&t.table) + ` FROM ` + quoted(t.name) + ` WHERE session_id = ? ORDER BY ` + strings.Join(order, ", ")
-	err := r.eachItem(ctx, query, []any{id}, func(v row) error {
+	err = r.eachItem(ctx, query, []any{id}, func(v row) error {
 		at := r.next("message " + v.text("id"))
 		if err := r.takeRow(v); err != nil {
 			return r.skip(ctx, at, err)

@@ -38,15 +38,18 @@ func openDatabase(ctx context.Context, in *archive.Input) (db *database, done fu
 	}
 	// If there is a write-ahead log next to the file, it is read too; neither is written.
 	mode := "mode=ro&immutable=1"
-	size := fileSize(path)
-	if log := fileSize(path + "-wal"); log >= 0 {
+	if fileSize(path+"-wal") >= 0 {
 		mode = "mode=ro"
-		size += log
 	} else if in.DiskPath() != "" && strings.HasSuffix(path, ".vscdb") { // Cursor writes to it without a log
 		mode = "mode=ro"
 	}
-	name := "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath() + "?" + mode + "&_pragma=query_only(1)&_pragma=trusted_schema(0)&_pragma=cell_size_check(1)"
-	handle, err := sql.Open("sqlite", name)
+	return openFile(ctx, path, mode, remove)
+}
+
+// openFile opens a file. done closes it, and then calls remove, as openFile does if it fails.
+func openFile(ctx context.Context, path, mode string, remove func()) (db *database, done func(), err error) {
+	size := fileSize(path) + max(fileSize(path+"-wal"), 0)
+	handle, err := sql.Open("sqlite", uriOf(path, mode+"&_pragma=query_only(1)&_pragma=trusted_schema(0)&_pragma=cell_size_check(1)"))
 	if err != nil {
 		remove()
 		return nil, nil, err
@@ -62,6 +65,11 @@ func openDatabase(ctx context.Context, in *archive.Input) (db *database, done fu
 		return nil, nil, err
 	}
 	return db, done, nil
+}
+
+// uriOf returns the name of a file for the driver, with parameters.
+func uriOf(path, parameters string) string {
+	return "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath() + "?" + parameters
 }
 
 // fileSize returns the size of a file, or -1 if it does not exist.

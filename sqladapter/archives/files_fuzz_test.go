@@ -32,6 +32,10 @@ func FuzzFiles(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(b)
 	}
+	f.Add([]byte(`{"table":"session","key":"s","row":{"id":"s","n":{"$blob":"AA=="},"r":{"$real":"+Inf"}}}
+{"table":"message","key":"m","row":{"id":"m","session_id":"s","time_created":1,"data":{"role":"user"}}}
+{"table":"part","key":"p","row":{"id":"p","message_id":"m","data":{"$json":{"type":"text","text":"x"}}}}
+`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 1<<20 {
 			return

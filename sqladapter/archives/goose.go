@@ -80,7 +80,7 @@ func gooseBeginning(ctx context.Context, s *agentSession, id any) (text string, 
 		text = v.text("created_timestamp") + " " + v.text("content_json")
 		return nil
 	})
-	if isLimit(err) && r.over == nil { // it is reported with the messages
+	if isLimit(err) && r.stopped == nil { // it is reported with the messages
 		err = nil
 	}
 	return text, err

@@ -155,12 +155,12 @@ func (l *llmReader) response(ctx context.Context, c *llmConversation, r row, at 
 	if err != nil {
 		return err
 	}
-	asked := archive.Node{ID: id + "/prompt", Role: "user", Body: []byte(prompt)}
-	if asked.Attachments, asked.Metadata, err = l.attachments(ctx, id); err != nil {
+	promptNode := archive.Node{ID: id + "/prompt", Role: "user", Body: []byte(prompt)}
+	if promptNode.Attachments, promptNode.Metadata, err = l.attachments(ctx, id); err != nil {
 		return err
 	}
-	if prompt != "" || len(asked.Attachments) > 0 || asked.Metadata != nil {
-		add(asked)
+	if prompt != "" || len(promptNode.Attachments) > 0 || promptNode.Metadata != nil {
+		add(promptNode)
 	}
 	answer := archive.Node{ID: id, Role: "assistant", Model: r.text("model"), Body: []byte(r.text("response")), Type: "text/plain"}
 	calls, err := l.toolCalls(ctx, id)

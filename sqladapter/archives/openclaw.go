@@ -199,7 +199,7 @@ func (r *openClawReader) one(ctx context.Context, t *table, column, key string) 
 		r.keep(t, key, v)
 		return nil
 	})
-	if isLimit(err) && r.over == nil { // it is too large, and tells nothing that is needed
+	if isLimit(err) && r.stopped == nil { // it is too large, and tells nothing that is needed
 		return nil, nil
 	}
 	return found, err
@@ -230,8 +230,8 @@ func (r *openClawReader) events(ctx context.Context, id string, failed *error) i
 			key := id + "/" + v.text("seq")
 			at := r.next("event " + key)
 			text, err := r.event(v)
-			if r.over != nil {
-				return r.over
+			if r.stopped != nil {
+				return r.stopped
 			}
 			if err == nil {
 				if !r.said(key, text, v, at, yield) {
@@ -280,7 +280,7 @@ func (r *openClawReader) coldEvents(ctx context.Context, id string, failed *erro
 		}
 		switch {
 		case err == nil || errors.Is(err, errStopped):
-		case r.over != nil || context.Cause(ctx) != nil:
+		case r.stopped != nil || context.Cause(ctx) != nil:
 			*failed = err
 			yield(archive.Item{}, err)
 		default:

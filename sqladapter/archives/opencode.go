@@ -17,9 +17,11 @@ func openCode() archive.Format {
 		Name:   "opencode",
 		Tried:  "databases of OpenCode 1.18.13 and 1.18.33; messages of version 2: the program's schema",
 		Detect: isOpenCode,
+		Rows:   true,
 		Read: func(ctx context.Context, in *archive.Input) conversations {
 			return readAgent(ctx, in, &agentDatabase{
 				agent:    "opencode",
+				rows:     true,
 				sessions: []table{openCodeSessions("session_v2"), openCodeSessions("session")},
 				parent:   "parent_id",
 				session:  openCodeSession,

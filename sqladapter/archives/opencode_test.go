@@ -1,6 +1,9 @@
 package archives_test
 
 import (
+	"bytes"
+	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -8,8 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	messages "github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/usage"
+	"github.com/lineage-store/lineage/sqladapter/archives"
 )
 
 const openCodeSchema = `
@@ -214,4 +220,49 @@ INSERT INTO part VALUES ('p1', 'm1', 's1', 0, 0, '{"type":"text","text":"Hello"}
 			require.True(t, slices.ContainsFunc(entries, func(e *lineage.Entry) bool { return e.SourceID == "m3" }))
 		})
 	}
+}
+
+// The rows that are kept of a session can be read in place of the database, with earlier states of rows among them: they have the
+// same conversation.
+func TestOpenCodeRows(t *testing.T) {
+	made := filepath.Join(t.TempDir(), "opencode.db")
+	execute(t, made, openCodeSchema, `INSERT INTO session (id, title) VALUES ('s', '{"$blob":1}');
+		INSERT INTO message VALUES ('m', 's', 1, 1.5, '{"role":"user"}'), ('n', 's', 9223372036854775807, 9e999, CAST('{"role":"assistant","time":{"completed":1}}' AS BLOB));
+		INSERT INTO part VALUES ('p', 'm', 's', 1, 1, '{"type":"text","text":"x"}'), ('q', 'n', 's', 1, 1, '{"type":"text",`+"\n"+`"text":"two lines"}')`)
+	for _, path := range []string{made, "testdata/opencode/opencode-1.18.33.db.gz"} {
+		read := func(source archive.Source, o archive.ReadOptions) (all []*archive.Conversation) {
+			o.Format, o.Formats = "opencode", archives.Formats()
+			for c, err := range archive.Read(bg, source, o) {
+				require.NoError(t, err)
+				all = append(all, c)
+			}
+			return all
+		}
+		withRows := read(archive.Path(path), archive.ReadOptions{Rows: true})
+		require.NotEmpty(t, withRows)
+		for _, c := range withRows {
+			rows := []byte(fmt.Sprintf(`{"table":"part","key":%[1]q,"row":{"id":%[1]q,"data":{"type":"text","text":"earlier"}}}`+"\n", strings.Fields(c.Rows[len(c.Rows)-1].Key)[1]))
+			for _, row := range c.Rows {
+				rows = append(append(rows, row.JSON...), '\n')
+			}
+			again := read(archive.Stream("rows", bytes.NewReader(rows)), archive.ReadOptions{})
+			require.Len(t, again, 1)
+			c.Rows = nil
+			require.Equal(t, withoutPlaces(c), withoutPlaces(again[0]))
+		}
+	}
+	report, err := importer.Import(bg, storeIn(t), archive.Stream("rows", strings.NewReader("{\"table\":1}\n")), importer.Options{Format: "opencode", Formats: archives.Formats()})
+	require.NoError(t, err)
+	require.Len(t, report.Skipped, 1)
+	require.ErrorIs(t, report.Skipped[0], archive.ErrMalformed)
+}
+
+// withoutPlaces returns a conversation without the places of its nodes in the input.
+func withoutPlaces(c *archive.Conversation) archive.Conversation {
+	plain := *c
+	plain.Nodes = slices.Clone(c.Nodes)
+	for i := range plain.Nodes {
+		plain.Nodes[i].At = archive.Position{}
+	}
+	return plain
 }

@@ -13,11 +13,11 @@ import (
 // request with its response, or a message of a tree.
 type reader struct {
 	*database
-	in    *archive.Input
-	yield func(*archive.Conversation, error) bool
-	items int64
-	item  allowance // of the current item
-	over  error     // the reason why the rest of the input is not read
+	in      *archive.Input
+	yield   func(*archive.Conversation, error) bool
+	items   int64
+	item    allowance // of the current item
+	stopped error     // the reason why the rest of the input is not read
 }
 
 // readInPlace reads a database that may have credentials. It is read only where its program has it: a copy, such as a
@@ -56,14 +56,14 @@ const rowBytes = 16
 
 // take charges bytes to the item.
 func (r *reader) take(n int64) error {
-	if r.over != nil {
-		return r.over
+	if r.stopped != nil {
+		return r.stopped
 	}
 	if r.item.bytes -= n; r.item.bytes < 0 {
 		return &archive.LimitError{Limit: "item", Most: r.in.MaxItem(), What: "bytes", Err: archive.ErrTooLarge}
 	}
-	r.over = r.in.Expand(n+rowBytes, r.size)
-	return r.over
+	r.stopped = r.in.Expand(n+rowBytes, r.size)
+	return r.stopped
 }
 
 // takeRow charges a row to the item.
@@ -82,11 +82,11 @@ func (r *reader) rows(ctx context.Context, limit int64, query string, args []any
 	if err != nil {
 		return err
 	}
-	if r.over == nil && n > 0 {
-		r.over = r.in.Expand(n*visitBytes, r.size)
+	if r.stopped == nil && n > 0 {
+		r.stopped = r.in.Expand(n*visitBytes, r.size)
 	}
-	if r.over != nil {
-		return r.over
+	if r.stopped != nil {
+		return r.stopped
 	}
 	return r.database.rows(ctx, limit, query, args, visit)
 }
@@ -112,8 +112,8 @@ func (r *reader) skip(ctx context.Context, at archive.Position, damage error) er
 	switch {
 	case context.Cause(ctx) != nil:
 		return context.Cause(ctx)
-	case r.over != nil:
-		return r.over
+	case r.stopped != nil:
+		return r.stopped
 	case !r.yield(nil, &archive.Damage{At: at, Err: damage}):
 		return errStopped
 	}

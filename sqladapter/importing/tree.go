@@ -67,7 +67,7 @@ func hasNoParts(data json.RawMessage) bool {
 
 // treeNode is a message with its parent.
 type treeNode struct {
-	chatrows.Link
+	chatrows.Edge
 	createdAt int64
 }
 

@@ -52,11 +52,11 @@ func (s *importedChat) importValues(ctx context.Context, store *lineage.Store, u
 	}
 	var rows []storedValue
 	for _, statement := range statements {
-		some, err := lists.ReadAll(ctx, s.db, scanValue, statement, args...)
+		values, err := lists.ReadAll(ctx, s.db, scanValue, statement, args...)
 		if err != nil {
 			return false, err
 		}
-		rows = append(rows, some...)
+		rows = append(rows, values...)
 	}
 	for _, row := range rows {
 		if s.chatID == "" && userID != "" && (row.scope != structure.UserScope.String() || row.owner != userID) {

@@ -87,14 +87,14 @@ func insertBlocks(ctx context.Context, c *sqladapter.Conn, b *batch) error {
 	if err != nil {
 		return err
 	}
-	there := make(map[string]knownBlock, len(found))
+	existing := make(map[string]knownBlock, len(found))
 	for _, k := range found {
-		there[k.id] = k
+		existing[k.id] = k
 	}
 	var added, changed [][]any
 	for _, id := range b.blockOrder {
 		row := b.blocks[id]
-		if stored, known := there[id]; !known {
+		if stored, known := existing[id]; !known {
 			added = append(added, row)
 		} else if !isBare(row) && (row[blockType] != stored.mediaType || row[blockCreated] != stored.created) || row[blockErased] == 1 && !stored.erased {
 			changed = append(changed, row)

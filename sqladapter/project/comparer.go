@@ -60,11 +60,11 @@ func (c *comparer) textRows(messages []chat.Message) [][]any {
 // compareRows compares rows with those that a query finds by their keys.
 func (c *comparer) compareRows(ctx context.Context, t *tables.Table, query sqladapter.Statement, rows [][]any) error {
 	for part := range lists.Batches(rows, 200) {
-		there, err := lists.ReadList(ctx, c.w.DB, scanRow(t), query, keysOf(part))
+		stored, err := lists.ReadList(ctx, c.w.DB, scanRow(t), query, keysOf(part))
 		if err != nil {
 			return err
 		}
-		has := byKey(there)
+		has := byKey(stored)
 		for _, want := range part {
 			d := Difference{Kind: Missing, Table: t.Name, ID: want[0].(string)}
 			if got, found := has[d.ID]; found {

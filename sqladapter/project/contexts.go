@@ -75,12 +75,12 @@ func (v *visibility) writeContexts(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		was, there := v.w.places[c.ID]
+		before, known := v.w.places[c.ID]
 		if rows, err = v.w.place(ctx, rows, c.ID, c.Parent, row); err != nil {
 			return err
 		}
-		if there && !was.remnant {
-			continue
+		if known && !before.remnant {
+			continue // it has its values and summaries
 		}
 		if err := v.w.addValues(ctx, contextOwner(c.ID), true); err != nil {
 			return err

@@ -131,7 +131,7 @@ func (v *visibility) writeRun(ctx context.Context, l *visibleRun) error {
 		}
 	}
 	run := l.run.ID.String()
-	e := &runEntry{key: v.key, run: run, own: own, had: l.has.last > 0}
+	e := &runEntry{key: v.key, run: run, own: own, existed: l.has.last > 0}
 	tip := structure.SpanRef{Run: l.run.ID, Seq: l.last}
 	for s, err := range v.w.state.Path(ctx, tip, structure.Window{From: l.run.Position(from)}, backend.PathOptions{Bodies: true}) {
 		if err != nil {
@@ -192,7 +192,7 @@ func (v *visibility) addMessage(m chat.Message) error {
 type runEntry struct {
 	key, run  string
 	own, last uint64
-	had       bool
+	existed   bool
 }
 
 // add records the last projected span of the run in a batch.
@@ -201,9 +201,9 @@ func (e *runEntry) add(b *batch, last uint64) {
 		return
 	}
 	e.last = last
-	if !e.had {
+	if !e.existed {
 		b.add(tables.Reach, e.key, e.run, last, int64(min(e.own, last)))
-		e.had = true
+		e.existed = true
 		return
 	}
 	b.after = append(b.after, exec(reachSQL.move, last, int64(min(e.own, last)), e.key, e.run))

@@ -35,12 +35,12 @@ func (v *visibility) owned(ctx context.Context, run structure.RunID) (uint64, er
 		l.own, err = v.count(ctx, run, l.own, l.last)
 	}
 	if v.w.check != nil { // existing rows keep their ids
-		var there visibleRun
-		if err := v.recall(ctx, run, &there); err != nil {
+		var first visibleRun
+		if err := v.recall(ctx, run, &first); err != nil {
 			return 0, err
 		}
-		if there.has.last > 0 {
-			l.own = min(l.own, there.has.own)
+		if first.has.last > 0 {
+			l.own = min(l.own, first.has.own)
 		}
 	}
 	return l.own, err

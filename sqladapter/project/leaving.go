@@ -215,21 +215,21 @@ func (w *applier) retry(ctx context.Context, c *derived.Changes, touch func(scop
 		all = all || change.Deleted
 		moved = moved || change.Moved
 	}
-	again := make(map[string]bool)
+	repeated := make(map[string]bool)
 	for owner := range c.Values {
 		key, err := w.keyOfValues(ctx, owner)
 		if err != nil {
 			return err
 		}
-		again[key] = true
+		repeated[key] = true
 	}
 	for key, reason := range w.leftOut {
 		if all || moved && strings.HasPrefix(reason, takenReason) {
-			again[key] = true
+			repeated[key] = true
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.leftOut)) {
-		if !again[key] || isOfOwner(key) {
+		if !repeated[key] || isOfOwner(key) {
 			continue
 		}
 		s := scopeOf(key)

@@ -255,10 +255,13 @@ func (w *applier) resolveContexts(ctx context.Context, c *derived.Changes, touch
 		pins[p.id] = p
 	}
 	for id, change := range c.Contexts {
-		before, was := pins[id.String()]
+		before, pinned := pins[id.String()]
 		now, err := w.state.Context(ctx, id)
 		deleted := errors.Is(err, lineage.ErrNotFound)
-		if err != nil && !deleted {
+		if deleted {
+			err = nil
+		}
+		if err != nil {
 			return nil, err
 		}
 		if (deleted || change.Deleted) && !w.first { // even if another context has its id
@@ -275,16 +278,15 @@ func (w *applier) resolveContexts(ctx context.Context, c *derived.Changes, touch
 		if s != nil {
 			s.contexts = append(s.contexts, id)
 		}
-		if !was || s != nil && s.key == before.scope {
-			if was && !s.full {
-				s.full, err = w.movedBack(ctx, before.at, now.Tip)
-				if err != nil {
-					return nil, err
-				}
-			}
-			continue
+		stays := s != nil && s.key == before.scope
+		switch {
+		case !pinned:
+		case !stays:
+			err = w.left(ctx, before.scope, touch, removed)
+		case !s.full:
+			s.full, err = w.movedBack(ctx, before.at, now.Tip)
 		}
-		if err := w.left(ctx, before.scope, touch, removed); err != nil {
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -27,8 +27,8 @@ func (w *applier) sweep(ctx context.Context) error {
 	for {
 		left := false
 		err := w.DB.Read(ctx, func(c *sqladapter.Conn) error {
-			one, err := lists.First(ctx, c, lists.ScanString, sweepSQL.orphans, 1)
-			left = one != nil
+			orphan, err := lists.First(ctx, c, lists.ScanString, sweepSQL.orphans, 1)
+			left = orphan != nil
 			return err
 		})
 		if err != nil || !left {

@@ -13,16 +13,9 @@ import (
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
-	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/importing"
 	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
-
-// exec runs a statement as another program would.
-func exec(t require.TestingT, database Database, format string, args ...any) {
-	_, err := database.SQL.ExecContext(bg, fmt.Sprintf(format, args...))
-	require.NoError(t, err, format, args)
-}
 
 // chainOf returns the ids and data of a branch's messages in a store.
 func chainOf(t require.TestingT, s chat.Store, chatID, branch string) (chain []string) {
@@ -150,14 +143,6 @@ func (s *suite) testBehindEarlier(t *testing.T) {
 	}
 }
 
-// filled returns a new database with the projection of a store.
-func (s *suite) filled(t testing.TB, store *lineage.Store) *sqladapter.DB {
-	db := s.open(t, s.New(t))
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	s.project(t, store, db)
-	return db
-}
-
 // testImportReserved imports a turn in progress after it was filled in.
 func (s *suite) testImportReserved(t *testing.T) {
 	for _, empty := range []string{`{"id":"a","role":"assistant","parts":[]}`, `{"id":"a","role":"assistant"}`, `{"role":"assistant","content":""}`} {
@@ -185,13 +170,13 @@ func (s *suite) testImportReserved(t *testing.T) {
 	}
 }
 
-// row is a message in a database or store.
-type row struct{ chat, parent, name, data string }
+// messageRow is a message in a database or store.
+type messageRow struct{ chat, parent, name, data string }
 
 // changer acts as another program that changes messages in place.
 type changer struct {
 	database Database
-	rows     map[string]row
+	rows     map[string]messageRow
 	heads    map[string]string // by chat and branch
 	n        int
 }
@@ -222,7 +207,7 @@ func quotedOr(id string) string {
 	return "'" + id + "'"
 }
 
-func (c *changer) insert(t require.TestingT, id string, r row) {
+func (c *changer) insert(t require.TestingT, id string, r messageRow) {
 	exec(t, c.database, `INSERT INTO messages (id, chatId, parentId, name, type, data, createdAt) VALUES ('%s', '%s', %s, '%s', 'message', '%s', %d)`,
 		id, r.chat, quotedOr(r.parent), r.name, r.data, 1000+c.n%3)
 	c.rows[id] = r
@@ -248,7 +233,7 @@ func (c *changer) change(t *rapid.T) {
 	switch what := rapid.SampledFrom([]string{"say", "say", "reserve", "edit", "edit", "fill", "move", "rename", "replace", "delete", "head"}).Draw(t, "change"); {
 	case what == "say" || what == "reserve":
 		c.n++
-		r := row{chatID, id, "user", c.text()}
+		r := messageRow{chatID, id, "user", c.text()}
 		if what == "reserve" {
 			r.name, r.data = "assistant", `{"parts": []}`
 		}
@@ -298,7 +283,7 @@ func (c *changer) change(t *rapid.T) {
 
 // visible returns what an import should add: everything except turns in progress at the end of
 // branches.
-func (c *changer) visible() (rows map[string]row, heads map[string]string) {
+func (c *changer) visible() (rows map[string]messageRow, heads map[string]string) {
 	rows, heads = maps.Clone(c.rows), maps.Clone(c.heads)
 	for key, head := range c.heads {
 		followed := false
@@ -325,7 +310,7 @@ func (s *suite) testImportChangedRandom(t *testing.T) {
 		db, copy := s.open(r, database), s.open(r, copied)
 		defer db.Close()
 		defer copy.Close()
-		c := &changer{database: database, rows: make(map[string]row), heads: make(map[string]string)}
+		c := &changer{database: database, rows: make(map[string]messageRow), heads: make(map[string]string)}
 		for _, id := range []string{"c", "d"} {
 			_, err := sqlchat.On(db).CreateChat(bg, chat.Chat{ID: id, UserID: "ada"})
 			require.NoError(r, err)
@@ -333,7 +318,7 @@ func (s *suite) testImportChangedRandom(t *testing.T) {
 			require.NoError(r, err)
 		}
 		on := chat.On(store)
-		had := make(map[string]row) // in the store
+		had := make(map[string]messageRow) // in the store
 		tips := make(map[string]string)
 		for range rapid.IntRange(1, 5).Draw(r, "imports") {
 			for range rapid.IntRange(0, 6).Draw(r, "changes") {
@@ -346,7 +331,7 @@ func (s *suite) testImportChangedRandom(t *testing.T) {
 				require.NoError(r, err)
 				_, err = on.Append(bg, chat.AppendRequest{ChatID: "c", BranchID: b.ID, ExpectedHead: b.HeadMessageID, Messages: []chat.Message{own}})
 				require.NoError(r, err)
-				had[own.ID] = row{"c", string(b.HeadMessageID), own.Name, string(own.Data)}
+				had[own.ID] = messageRow{"c", string(b.HeadMessageID), own.Name, string(own.Data)}
 				tips["c "+b.Name] = own.ID
 			}
 			s.doImport(r, db, store)

@@ -95,14 +95,6 @@ func (s *suite) testRemnants(t *testing.T) {
 	remnants()
 }
 
-// same projects a store, and compares with a new database.
-func (s *suite) same(t testing.TB, store *lineage.Store, database Database, db *sqladapter.DB) {
-	t.Helper()
-	s.project(t, store, db)
-	requireSame(t, s.rebuilt(t, store, false), dump(t, database, false))
-	require.Empty(t, differences(t, store, db))
-}
-
 // requireInherited compares what contexts of a store inherit with those of a store that imported them.
 func requireInherited(t require.TestingT, store, imported *lineage.Store, contexts ...*lineage.Context) {
 	for _, c := range contexts {

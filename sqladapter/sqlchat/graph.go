@@ -45,7 +45,7 @@ func (s *store) Graph(ctx context.Context, chatID string) (g chat.Graph, err err
 // nodesOf returns the messages of a chat as nodes, oldest first, and with equal times parents before
 // children.
 func nodesOf(ctx context.Context, c *sqladapter.Conn, chatID string) ([]chat.GraphNode, error) {
-	nodes, links := []chat.GraphNode{}, []chatrows.Link(nil)
+	nodes, links := []chat.GraphNode{}, []chatrows.Edge(nil)
 	rows, err := c.Query(ctx, graphSQL.messages, chatID)
 	if err != nil {
 		return nodes, err
@@ -57,7 +57,7 @@ func nodesOf(ctx context.Context, c *sqladapter.Conn, chatID string) ([]chat.Gra
 			return nil, err
 		}
 		nodes = append(nodes, m.Node())
-		links = append(links, chatrows.Link{ID: m.ID, Parent: string(m.ParentID)})
+		links = append(links, chatrows.Edge{ID: m.ID, Parent: string(m.ParentID)})
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -30,36 +30,23 @@ import (
 var listSQL = struct {
 	newest, oldest, newestOfUser, oldestOfUser, latest, byIDs, titles sqladapter.Statement
 	nthNewest, nthOldest, nthNewestOfUser, nthOldestOfUser            sqladapter.Statement
-	allNewestOfUser, allOldestOfUser                                  sqladapter.Statement
-	nthOfAllNewestOfUser, nthOfAllOldestOfUser                        sqladapter.Statement
 }{
-	newest: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE {after:<} AND "updatedAt" >= ? ` +
+	newest: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE {after:<} AND {until:>=} ` +
 		`AND CASE WHEN "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} THEN 1 ELSE 0 END > 0 {kept:chats.id} ` +
 		`ORDER BY "updatedAt" DESC, "id" DESC {limit}`,
-	oldest: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE {after:>} AND "updatedAt" <= ? ` +
+	oldest: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE {after:>} AND {until:<=} ` +
 		`AND CASE WHEN "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} THEN 1 ELSE 0 END > 0 {kept:chats.id} ` +
 		`ORDER BY "updatedAt", "id" {limit}`,
-	newestOfUser: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE {after:user <} AND "updatedAt" >= ? ` +
+	newestOfUser: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE {after:user <} AND {until:>=} ` +
 		`AND CASE WHEN "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} THEN 1 ELSE 0 END > 0 {kept:chats.id} ` +
 		`ORDER BY "updatedAt" DESC, "id" DESC {limit}`,
-	oldestOfUser: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE {after:user >} AND "updatedAt" <= ? ` +
+	oldestOfUser: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE {after:user >} AND {until:<=} ` +
 		`AND CASE WHEN "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} THEN 1 ELSE 0 END > 0 {kept:chats.id} ` +
 		`ORDER BY "updatedAt", "id" {limit}`,
-	nthNewest:       `SELECT "updatedAt", "id" FROM "chats" WHERE {after:<} AND "updatedAt" >= ? {kept:chats.id} ORDER BY "updatedAt" DESC, "id" DESC {nth}`,
-	nthOldest:       `SELECT "updatedAt", "id" FROM "chats" WHERE {after:>} AND "updatedAt" <= ? {kept:chats.id} ORDER BY "updatedAt", "id" {nth}`,
-	nthNewestOfUser: `SELECT "updatedAt", "id" FROM "chats" WHERE {after:user <} AND "updatedAt" >= ? {kept:chats.id} ORDER BY "updatedAt" DESC, "id" DESC {nth}`,
-	nthOldestOfUser: `SELECT "updatedAt", "id" FROM "chats" WHERE {after:user >} AND "updatedAt" <= ? {kept:chats.id} ORDER BY "updatedAt", "id" {nth}`,
-	// These are for lists without a limit of time, where a planner chooses between indexes. With + 0, the index of times has
-	// no condition, so it is not preferred to that of the user's times. That "id" is not less than '' makes a planner without
-	// statistics expect few rows from the latter, so that it does not sort.
-	allNewestOfUser: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE {after:user <} AND "id" >= '' AND "updatedAt" + 0 >= ? ` +
-		`AND CASE WHEN "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} THEN 1 ELSE 0 END > 0 {kept:chats.id} ` +
-		`ORDER BY "updatedAt" DESC, "id" DESC {limit}`,
-	allOldestOfUser: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE {after:user >} AND "id" >= '' AND "updatedAt" + 0 <= ? ` +
-		`AND CASE WHEN "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} THEN 1 ELSE 0 END > 0 {kept:chats.id} ` +
-		`ORDER BY "updatedAt", "id" {limit}`,
-	nthOfAllNewestOfUser: `SELECT "updatedAt", "id" FROM "chats" WHERE {after:user <} AND "id" >= '' AND "updatedAt" + 0 >= ? {kept:chats.id} ORDER BY "updatedAt" DESC, "id" DESC {nth}`,
-	nthOfAllOldestOfUser: `SELECT "updatedAt", "id" FROM "chats" WHERE {after:user >} AND "id" >= '' AND "updatedAt" + 0 <= ? {kept:chats.id} ORDER BY "updatedAt", "id" {nth}`,
+	nthNewest:       `SELECT "updatedAt", "id" FROM "chats" WHERE {after:<} AND {until:>=} {kept:chats.id} ORDER BY "updatedAt" DESC, "id" DESC {nth}`,
+	nthOldest:       `SELECT "updatedAt", "id" FROM "chats" WHERE {after:>} AND {until:<=} {kept:chats.id} ORDER BY "updatedAt", "id" {nth}`,
+	nthNewestOfUser: `SELECT "updatedAt", "id" FROM "chats" WHERE {after:user <} AND {until:>=} {kept:chats.id} ORDER BY "updatedAt" DESC, "id" DESC {nth}`,
+	nthOldestOfUser: `SELECT "updatedAt", "id" FROM "chats" WHERE {after:user >} AND {until:<=} {kept:chats.id} ORDER BY "updatedAt", "id" {nth}`,
 
 	latest: `SELECT COALESCE(MAX("updatedAt"), 0) AS "latest" FROM "chats"`,
 	byIDs:  `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "id" IN ({list}) {kept:chats.id}`,
@@ -270,7 +257,7 @@ func (l *listing) next(ctx context.Context) (page []chat.Chat, more bool, err er
 	if l.byKeys {
 		return l.nextOfKeys(ctx, limit)
 	}
-	statement := l.choose(listSQL.newest, listSQL.oldest, listSQL.newestOfUser, listSQL.oldestOfUser, listSQL.allNewestOfUser, listSQL.allOldestOfUser)
+	statement := l.choose(listSQL.newest, listSQL.oldest, listSQL.newestOfUser, listSQL.oldestOfUser)
 	args := append(l.behind(), l.like[0], l.like[1])
 	args = append(append(args, l.metadata...), limit)
 	err = l.db.Read(ctx, func(c *sqladapter.Conn) error {
@@ -293,21 +280,20 @@ func (l *listing) next(ctx context.Context) (page []chat.Chat, more bool, err er
 }
 
 // choose returns the statement for the order and the user of the listing.
-func (l *listing) choose(newest, oldest, newestOfUser, oldestOfUser, allNewestOfUser, allOldestOfUser sqladapter.Statement) sqladapter.Statement {
-	planned := l.db.Dialect().Syntax().RowValues == sqladapter.AllColumns
+func (l *listing) choose(newest, oldest, newestOfUser, oldestOfUser sqladapter.Statement) sqladapter.Statement {
+	statement, whole := newest, l.From == 0
 	switch {
-	case l.UserID != "" && planned && l.Oldest && l.To == 0:
-		return allOldestOfUser
-	case l.UserID != "" && planned && !l.Oldest && l.From == 0:
-		return allNewestOfUser
-	case l.UserID != "" && l.Oldest:
-		return oldestOfUser
-	case l.UserID != "":
-		return newestOfUser
+	case l.Oldest && l.UserID != "":
+		statement, whole = oldestOfUser, l.To == 0
 	case l.Oldest:
-		return oldest
+		statement = oldest
+	case l.UserID != "":
+		statement = newestOfUser
 	}
-	return newest
+	if l.UserID != "" && whole && l.db.Dialect().Syntax().RowValues == sqladapter.AllColumns {
+		return statement.OfAllTimes()
+	}
+	return statement
 }
 
 // behind returns the parameters for the rest of the list: the user, if there is one, the position after which the
@@ -337,7 +323,7 @@ func (l *listing) skip(ctx context.Context, n int) (done, more bool, err error) 
 	}
 	err = l.db.Read(ctx, func(c *sqladapter.Conn) error {
 		var at listKey
-		statement := l.choose(listSQL.nthNewest, listSQL.nthOldest, listSQL.nthNewestOfUser, listSQL.nthOldestOfUser, listSQL.nthOfAllNewestOfUser, listSQL.nthOfAllOldestOfUser)
+		statement := l.choose(listSQL.nthNewest, listSQL.nthOldest, listSQL.nthNewestOfUser, listSQL.nthOldestOfUser)
 		more, err = c.Get(ctx, statement, append(l.behind(), n-1), &at.updated, &at.id)
 		if more {
 			l.at = at

@@ -197,12 +197,12 @@ type climb struct {
 }
 
 // read returns the next n messages, fewer at the root. It returns none if the message does not exist.
-func (w *climb) read(ctx context.Context, c *sqladapter.Conn, n int) ([]chatrows.Link, error) {
+func (w *climb) read(ctx context.Context, c *sqladapter.Conn, n int) ([]chatrows.Edge, error) {
 	return lists.Collect(ctx, c, chatrows.ScanLink, lookupSQL.chain, w.at, w.chatID, w.chatID, n)
 }
 
 // pass moves on after the messages that were read, and returns their ids.
-func (w *climb) pass(links []chatrows.Link) (ids []string, err error) {
+func (w *climb) pass(links []chatrows.Edge) (ids []string, err error) {
 	w.at = ""
 	if len(links) > 0 {
 		w.at = links[len(links)-1].Parent

@@ -113,28 +113,36 @@ func (s *store) MessageChain(ctx context.Context, chatID, id string) iter.Seq2[c
 	}
 }
 
+// requireChat returns an error if a chat was deleted while the ancestors of a message were read, and has no message at the
+// position that was reached. Messages are only deleted with their chat.
+func requireChat(ctx context.Context, c *sqladapter.Conn, chatID, id, reached string) error {
+	found, err := hasMessage(ctx, c, chatID, reached)
+	if err != nil || found || reached == id {
+		return err
+	}
+	if found, err = hasMessage(ctx, c, chatID, id); err == nil && !found {
+		return noChat(chatID)
+	}
+	return err
+}
+
 // Ancestors implements chat.Store. If the chat is deleted meanwhile, the error is ErrNotFound.
 func (s *store) Ancestors(ctx context.Context, chatID, id string) iter.Seq2[chat.Message, error] {
 	return func(yield func(chat.Message, error) bool) {
 		w := climb{chatID: chatID, at: id}
 		for step := 16; w.at != ""; step = min(2*step, chainStep) {
-			links, err := lists.Read(ctx, s.db, func(c *sqladapter.Conn) ([]chatrows.Link, error) {
+			links, err := lists.Read(ctx, s.db, func(c *sqladapter.Conn) ([]chatrows.Edge, error) {
 				links, err := w.read(ctx, c, step)
-				if err != nil || len(links) > 0 {
-					return links, err
+				if err == nil && len(links) == 0 {
+					err = requireChat(ctx, c, chatID, id, w.at)
 				}
-				found, err := hasMessage(ctx, c, chatID, w.at)
-				if err == nil && !found && w.at != id {
-					if found, err = hasMessage(ctx, c, chatID, id); err == nil && !found {
-						err = noChat(chatID) // messages are only deleted with their chat
-					}
-				}
-				return nil, err
+				return links, err
 			})
-			var ids []string
-			if err == nil {
-				ids, err = w.pass(links)
+			if err != nil {
+				yield(chat.Message{}, err)
+				return
 			}
+			ids, err := w.pass(links)
 			if err != nil {
 				yield(chat.Message{}, err)
 				return

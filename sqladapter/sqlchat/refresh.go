@@ -220,29 +220,39 @@ func refreshChats(ctx context.Context, db *sqladapter.DB, chats []string, write 
 			return nil, true, nil
 		case ctx.Err() != nil:
 			return nil, false, err
-		case errors.Is(err, sqladapter.ErrCorrupt):
-			writable = true
-			if half := len(chats) / 2; half > 0 { // one of the chats is corrupt
-				for _, part := range [][]string{chats[:half], chats[half:]} {
-					var some []string
-					if some, writable, err = refreshChats(ctx, db, part, writable); err != nil {
-						return nil, false, err
-					}
-					unknown = append(unknown, some...)
-				}
-				return unknown, writable, nil
-			}
+		}
+		writable = errors.Is(err, sqladapter.ErrCorrupt)
+		if writable && len(chats) > 1 { // one of the chats is corrupt
+			return refreshHalves(ctx, db, chats)
 		}
 	}
-	err = db.Read(ctx, func(c *sqladapter.Conn) error {
-		unknown = nil
-		some, err := lists.CollectList(ctx, c, chatrows.ScanLink, refreshSQL.unknown, chats)
-		for _, l := range some {
-			unknown = append(unknown, l.ID)
-		}
-		return err
-	})
+	unknown, err = unknownMessages(ctx, db, chats)
 	return unknown, writable, err
+}
+
+// refreshHalves is refreshChats with a transaction for each half of the chats.
+func refreshHalves(ctx context.Context, db *sqladapter.DB, chats []string) (unknown []string, writable bool, err error) {
+	writable = true
+	half := len(chats) / 2
+	for _, part := range [][]string{chats[:half], chats[half:]} {
+		var partUnknown []string
+		if partUnknown, writable, err = refreshChats(ctx, db, part, writable); err != nil {
+			return nil, false, err
+		}
+		unknown = append(unknown, partUnknown...)
+	}
+	return unknown, writable, nil
+}
+
+// unknownMessages returns the ids of messages of chats that are not indexed.
+func unknownMessages(ctx context.Context, db *sqladapter.DB, chats []string) (ids []string, err error) {
+	links, err := lists.Read(ctx, db, func(c *sqladapter.Conn) ([]chatrows.Edge, error) {
+		return lists.CollectList(ctx, c, chatrows.ScanLink, refreshSQL.unknown, chats)
+	})
+	for _, l := range links {
+		ids = append(ids, l.ID)
+	}
+	return ids, err
 }
 
 // refresh indexes what other programs have written to chats, and removes index rows of what they have deleted or

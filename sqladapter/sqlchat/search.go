@@ -11,9 +11,11 @@ import (
 	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/transcript"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/internal/chatrows"
 	"github.com/lineage-store/lineage/sqladapter/internal/lists"
+	"github.com/lineage-store/lineage/structure"
 )
 
 var searchSQL = struct {
@@ -23,9 +25,9 @@ var searchSQL = struct {
 	idsOfUser: `SELECT "id" FROM "chats" WHERE "userId" = ? {kept:chats.id}`,
 }
 
-// finding is a search in progress. The index of the database returns candidates. Their cards decide whether and how
+// activeSearch is a search in progress. The index of the database returns candidates. Their cards decide whether and how
 // well they match, in the same way for all databases. Only the messages of the hits are read.
-type finding struct {
+type activeSearch struct {
 	db      *sqladapter.DB
 	options chat.SearchOptions
 	q       *query.Query
@@ -44,7 +46,7 @@ type finding struct {
 }
 
 // newFinding returns a search, nil if the query is empty.
-func newFinding(db *sqladapter.DB, text string, o chat.SearchOptions) (*finding, error) {
+func newFinding(db *sqladapter.DB, text string, o chat.SearchOptions) (*activeSearch, error) {
 	if o.Limit < 0 {
 		return nil, fmt.Errorf("limit %d: %w", o.Limit, chat.ErrInvalid)
 	}
@@ -56,7 +58,7 @@ func newFinding(db *sqladapter.DB, text string, o chat.SearchOptions) (*finding,
 	if q == nil {
 		return nil, nil
 	}
-	return &finding{db: db, options: o, q: q, matcher: query.NewMatcher(q)}, nil
+	return &activeSearch{db: db, options: o, q: q, matcher: query.NewMatcher(q)}, nil
 }
 
 // SearchMessages implements chat.Store.
@@ -156,7 +158,7 @@ func chatsOfUser(ctx context.Context, db *sqladapter.DB, userID string) (map[str
 
 // readCards evaluates the cards of candidates. The candidates are all of one chat or have their chat in the first
 // column. It can be called again after an error.
-func (f *finding) readCards(rows *sqladapter.Rows, err error, chatID string) error {
+func (f *activeSearch) readCards(rows *sqladapter.Rows, err error, chatID string) error {
 	f.matches.Close()
 	f.unlisted = nil
 	if err != nil {
@@ -184,7 +186,7 @@ func (f *finding) readCards(rows *sqladapter.Rows, err error, chatID string) err
 }
 
 // ignore makes the search read these messages instead of using their cards.
-func (f *finding) ignore(unknown []string) {
+func (f *activeSearch) ignore(unknown []string) {
 	f.unknown = make(map[string]bool, len(unknown))
 	for _, id := range unknown {
 		f.unknown[id] = true
@@ -192,7 +194,7 @@ func (f *finding) ignore(unknown []string) {
 }
 
 // readCard evaluates the card of a message.
-func (f *finding) readCard(chatID string, b []byte) error {
+func (f *activeSearch) readCard(chatID string, b []byte) error {
 	c, ok := query.ReadCard(b)
 	if !ok {
 		return &sqladapter.TableError{Table: "lineage_messages", Err: sqladapter.ErrCorrupt, Detail: "a card that is none"}
@@ -218,7 +220,7 @@ func (f *finding) readCard(chatID string, b []byte) error {
 }
 
 // wants reports whether messages of a chat are in scope.
-func (f *finding) wants(chatID string) bool {
+func (f *activeSearch) wants(chatID string) bool {
 	if f.chat != "" {
 		return chatID == f.chat
 	}
@@ -226,7 +228,7 @@ func (f *finding) wants(chatID string) bool {
 }
 
 // matchMessage reports whether a message itself matches.
-func (f *finding) matchMessage(m *chat.Message) (text string, words []query.Word, matches bool) {
+func (f *activeSearch) matchMessage(m *chat.Message) (text string, words []query.Word, matches bool) {
 	if !f.wants(m.ChatID) || len(f.options.Roles) > 0 && !slices.Contains(f.options.Roles, m.Name) {
 		return "", nil, false
 	}
@@ -237,14 +239,14 @@ func (f *finding) matchMessage(m *chat.Message) (text string, words []query.Word
 
 // finish evaluates messages without cards, and returns the hits. sizes has the number of messages
 // of the searched chats.
-func (f *finding) finish(ctx context.Context, sizes map[string]int) ([]chat.SearchResult, error) {
+func (f *activeSearch) finish(ctx context.Context, sizes map[string]int) ([]chat.SearchResult, error) {
 	if len(f.unlisted) > 0 { // another process may just have indexed some
-		again := make(map[string]bool, len(f.unlisted))
+		indexed := make(map[string]bool, len(f.unlisted))
 		for _, id := range f.unlisted {
-			again[id] = true
+			indexed[id] = true
 		}
-		f.unlisted = slices.Sorted(maps.Keys(again))
-		f.matches.Drop(again)
+		f.unlisted = slices.Sorted(maps.Keys(indexed))
+		f.matches.Drop(indexed)
 	}
 	for batch := range lists.Batches(f.unlisted, chatrows.ReadBatch) {
 		found, err := chatrows.ReadMessages(ctx, f.db, batch)
@@ -277,7 +279,7 @@ func (f *finding) finish(ctx context.Context, sizes map[string]int) ([]chat.Sear
 
 // results reads the messages of matches, in order. gone are those that other programs have deleted or overwritten in
 // the meantime.
-func (f *finding) results(ctx context.Context, best []query.Match) (results []chat.SearchResult, gone map[string]bool, err error) {
+func (f *activeSearch) results(ctx context.Context, best []query.Match) (results []chat.SearchResult, gone map[string]bool, err error) {
 	for batch := range lists.Batches(best, chatrows.ReadBatch) {
 		ids := make([]string, len(batch))
 		for i := range batch {
@@ -307,13 +309,23 @@ func (f *finding) results(ctx context.Context, best []query.Match) (results []ch
 	return results, gone, nil
 }
 
-// snippet returns the snippet of a message that matches. It is of the texts that are not data, if they match by themselves.
-func (f *finding) snippet(m *chat.Message, text string, words []query.Word) string {
-	if first := form.SearchedFirst(m.Data, m.Name); first != text {
-		if alone := query.Words(first); f.matcher.MatchWords(alone) {
-			return query.Snippet(first, alone, f.matcher.Found)
+// snippet returns the snippet of a message that matches. It is of what is shown where messages are read, if that matches by
+// itself.
+func (f *activeSearch) snippet(m *chat.Message, text string, words []query.Word) string {
+	var passages []query.Passage
+	form.EachSearched(m.Data, m.Name, func(p *form.Piece, text string) {
+		switch {
+		case p.Kind == structure.TextPiece && !p.JSON:
+			for _, part := range transcript.Passages(m.Name, text, nil) {
+				passages = append(passages, query.Passage(part))
+			}
+		case p.Kind != structure.DataPiece:
+			passages = append(passages, query.Passage{Text: text})
 		}
-		f.matcher.MatchWords(words)
+	})
+	if snippet := f.matcher.Snippet(passages); snippet != "" {
+		return snippet
 	}
+	f.matcher.MatchWords(words)
 	return query.Snippet(text, words, f.matcher.Found)
 }

@@ -85,11 +85,11 @@ func (s *store) Summaries(ctx context.Context, chatID, branchID string) ([]chat.
 		if err != nil {
 			return nil, err
 		}
-		last, ends, err := placeOf(row.to)
+		last, end, err := placeOf(row.to)
 		if err != nil {
 			return nil, err
 		}
-		if follows && ends {
+		if follows && end {
 			summaries = append(summaries, chat.Summary{First: before + 1, Last: last, Level: row.level, Text: row.text})
 		}
 	}

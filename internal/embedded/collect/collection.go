@@ -24,7 +24,7 @@ type Collection struct {
 	barrier *Barrier
 }
 
-// New returns a collection of which no step was taken. The caller holds State.One until its end, and keeps the files of
+// New returns a collection of which no step was taken. The caller holds Control.One until its end, and keeps the files of
 // the journal from being replaced by others.
 func New(ctx context.Context, store Store, o backend.CollectOptions) *Collection {
 	if o.KeepReflog == 0 {
@@ -83,17 +83,17 @@ func (c *Collection) count(commits iter.Seq2[Commit, error]) error {
 
 // filter returns a function that removes from a commit what is dead, and one that adds all that was removed to the report.
 func (c *Collection) filter() (filter func(Commit) error, done func()) {
-	var gone live.Removed
+	var removed live.Removed
 	c.files = make(map[uint32]bool)
 	filter = func(f Commit) error {
-		if c.live.Filter(f.Commit, &gone) {
+		if c.live.Filter(f.Commit, &removed) {
 			c.files[f.Segment] = true
 		}
 		return c.progress(f.Size)
 	}
 	return filter, func() {
 		r := &c.report
-		gone.AddTo(r)
+		removed.AddTo(r)
 		r.Files += len(c.files)
 		if r.Records+r.Erased > 0 {
 			r.Elsewhere = elsewhere

@@ -38,8 +38,8 @@ func (c *Collection) Raise() (View, error) {
 			return View{}, err
 		}
 	}
-	store.State.Agree.Lock()
-	defer store.State.Agree.Unlock()
+	store.Control.Agree.Lock()
+	defer store.Control.Agree.Unlock()
 	store.Write.Lock()
 	defer store.Write.Unlock()
 	if err := c.Follow(); err != nil {
@@ -50,10 +50,10 @@ func (c *Collection) Raise() (View, error) {
 	c.barrier = NewBarrier(c.live)
 	maybe, err := c.savePending()
 	if maybe {
-		store.State.Collected.Store(true)
-		store.State.Barrier.Store(c.barrier)
-		store.State.Raised.Add(1)
-		store.State.Pruned = false
+		store.Control.Collected.Store(true)
+		store.Control.Barrier.Store(c.barrier)
+		store.Control.Raised.Add(1)
+		store.Control.Pruned = false
 		store.Cache.Forget()
 	}
 	if err != nil {

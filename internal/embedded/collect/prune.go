@@ -24,12 +24,12 @@ func (c *Collection) Prune(raised View) error {
 	store.Write.Lock()
 	store.Engine.Hide(c.barrier)
 	store.Write.Unlock()
-	store.State.Agree.Lock()
-	defer store.State.Agree.Unlock()
+	store.Control.Agree.Lock()
+	defer store.Control.Agree.Unlock()
 	if err := c.change(raised.Index, rebuilt); err != nil {
 		return err
 	}
-	store.State.Pruned = true
+	store.Control.Pruned = true
 	return nil
 }
 
@@ -131,7 +131,7 @@ func (p *pruning) flush(count func(), more ...index.Entry) error {
 func (p *pruning) message(will index.Entry) index.Entry {
 	home := keys.HomeOfMessage(will.Key)
 	p.store.Cache.ForgetMessage(home)
-	at, ok := p.store.State.Barrier.Load().lastMessage(home)
+	at, ok := p.store.Control.Barrier.Load().lastMessage(home)
 	if was, n := binary.Varint(will.Value); ok && (n <= 0 || was < at) {
 		will.Value = binary.AppendVarint(nil, at)
 	}
@@ -141,7 +141,7 @@ func (p *pruning) message(will index.Entry) index.Entry {
 // list returns the changes that replace the entries under a prefix by those of the new index, except entries that
 // were deleted in the meantime.
 func (p *pruning) list(now *index.Snapshot, prefix []byte) (batch []index.Entry, err error) {
-	there := make(map[string]int)
+	present := make(map[string]int)
 	for e, err := range now.Scan(prefix, keys.PrefixEnd(prefix)) {
 		if err != nil {
 			return nil, err
@@ -150,7 +150,7 @@ func (p *pruning) list(now *index.Snapshot, prefix []byte) (batch []index.Entry,
 		if err != nil {
 			return nil, err
 		}
-		there[inList]++
+		present[inList]++
 		batch = append(batch, index.Entry{Key: e.Key})
 	}
 	for e, err := range p.will.Scan(prefix, keys.PrefixEnd(prefix)) {
@@ -161,7 +161,7 @@ func (p *pruning) list(now *index.Snapshot, prefix []byte) (batch []index.Entry,
 		if err != nil {
 			return nil, err
 		}
-		if there[will]--; there[will] >= 0 {
+		if present[will]--; present[will] >= 0 {
 			batch = append(batch, e)
 		}
 	}

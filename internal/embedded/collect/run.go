@@ -18,7 +18,7 @@ func (c *Collection) Run() error {
 	}
 	if c.opt.DryRun {
 		c.live = c.marker.Live
-		return c.count(c.store.Engine.Commits(c.live.Until, c.store.State.Barrier.Load()))
+		return c.count(c.store.Engine.Commits(c.live.Until, c.store.Control.Barrier.Load()))
 	}
 	raised, err := c.Raise()
 	if err != nil {
@@ -38,11 +38,11 @@ func (c *Collection) Run() error {
 // finish finishes the collection that is pending, if one is.
 func (c *Collection) finish() error {
 	store := c.store
-	if c.barrier = store.State.Barrier.Load(); c.barrier == nil {
+	if c.barrier = store.Control.Barrier.Load(); c.barrier == nil {
 		return nil
 	}
 	c.live = c.barrier.live
-	if !store.State.Pruned { // the collection failed before it changed the index
+	if !store.Control.Pruned { // the collection failed before it changed the index
 		if _, err := c.savePending(); err != nil { // it may have failed in this step
 			return err
 		}

@@ -21,7 +21,7 @@ import (
 // Store is a store that is being collected.
 type Store struct {
 	Engine  Engine
-	State   *State
+	Control *Control
 	Journal *journal.Journal
 	Index   *index.DB
 	Pending File
@@ -33,9 +33,9 @@ type Store struct {
 	Cache  *entries.Cache
 }
 
-// State is what an engine knows of its collections.
-type State struct {
-	One sync.Mutex // held during a collection
+// Control is what collections and the rest of an engine share.
+type Control struct {
+	One Lock // held during a collection
 
 	// Barrier is set while a collection is pending.
 	Barrier atomic.Pointer[Barrier]

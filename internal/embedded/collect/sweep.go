@@ -85,7 +85,7 @@ func (c *Collection) dropBarrier() {
 	store := c.store
 	store.Write.Lock()
 	defer store.Write.Unlock()
-	store.State.Barrier.Store(nil)
+	store.Control.Barrier.Store(nil)
 	store.Engine.Hide(nil)
 	state := store.Index.State()
 	state.Counts = store.Counts.Values()

@@ -118,7 +118,7 @@ func (s *State) need(n *read.Need, k judge.Key) {
 	case judge.KeyBlock:
 		n.Keys = append(n.Keys, keys.Block(k.Hash))
 	case judge.KeyErased:
-		if s.Source.AnyErased() {
+		if s.Latest.AnyErased() {
 			get(keys.TableErased, k.Hash[:])
 		}
 	case judge.KeyChunk, judge.KeyTree:

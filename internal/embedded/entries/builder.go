@@ -174,8 +174,8 @@ func (b *Builder) contextGone(c *backend.Context) error {
 	if !c.Parent.IsZero() {
 		b.Put(b.slab.key(keys.TableChildOfContext, c.Parent[:], c.ID[:]), nil)
 	}
-	gone, err := b.state.entriesOf(c.ID)
-	b.Batch = append(b.Batch, gone...)
+	keysOfContext, err := b.state.entriesOf(c.ID)
+	b.Batch = append(b.Batch, keysOfContext...)
 	return err
 }
 
@@ -322,7 +322,7 @@ func (b *Builder) names() {
 }
 
 // named sets the entry of the branch or checkpoint with a source id.
-func (b *Builder) named(table byte, from judge.Source, name string) {
+func (b *Builder) named(table byte, from judge.SourceID, name string) {
 	k := keys.Source(table, from.ID, from.Thread[:]...)
 	if name == "" {
 		b.Put(k, nil)
@@ -334,10 +334,10 @@ func (b *Builder) named(table byte, from judge.Source, name string) {
 // requireGone refuses an id whose former entries a collection has not deleted yet. They would be mixed with the new
 // ones.
 func (b *Builder) requireGone(kind structure.Kind, id string, table byte, owner []byte) error {
-	if b.state.replay || !b.state.Source.Collecting() {
+	if b.state.replay || !b.state.Latest.Collecting() {
 		return nil
 	}
-	there, err := b.state.Source.Deleting(b.slab.key(table, owner))
+	there, err := b.state.Latest.Deleting(b.slab.key(table, owner))
 	if err == nil && there {
 		err = &backend.SubjectError{Subject: kind.String(), ID: id, Err: backend.ErrConflict, Detail: "a collection is deleting the former owner of the id"}
 	}
@@ -381,7 +381,7 @@ func (b *Builder) erasures() error {
 	// The usages of a block in the commit that first stored it were found through the block's place, which has
 	// changed. Now they need entries of their own.
 	for _, id := range b.Revived {
-		own, err := b.state.Source.OwnUsages(b.state, id, b.number)
+		own, err := b.state.Latest.OwnUsages(b.state, id, b.number)
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 
 // list calls take for each entry under a prefix, with the rest of its key and its value.
 func (s *State) list(prefix []byte, take func(rest, value []byte) error) error {
-	for e, err := range s.Source.Scan(prefix, keys.PrefixEnd(prefix)) {
+	for e, err := range s.Latest.Scan(prefix, keys.PrefixEnd(prefix)) {
 		if err == nil {
 			s.Scanned++
 			err = take(e.Key[len(prefix):], e.Value)
@@ -70,7 +70,7 @@ func (s *State) NextChild(parent, after structure.ContextID) (child structure.Co
 	if !after.IsZero() {
 		from = append(keys.Of(keys.TableChildOfContext, parent[:], after[:]), 0)
 	}
-	for e, err := range s.Source.Scan(from, keys.PrefixEnd(prefix)) {
+	for e, err := range s.Latest.Scan(from, keys.PrefixEnd(prefix)) {
 		if err != nil {
 			return child, false, err
 		}

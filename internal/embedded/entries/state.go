@@ -16,7 +16,7 @@ import (
 // State is the latest state of a store for the judge: a cache and the entries. It belongs to
 // the writer.
 type State struct {
-	Source Source
+	Latest Latest
 	Cache  *Cache
 	number uint64 // commit being judged
 	replay bool
@@ -25,8 +25,8 @@ type State struct {
 	Scanned uint64 // number of listed entries
 }
 
-// Source gives the writer the engine's latest state.
-type Source interface {
+// Latest is the latest state of an engine, as the writer sees it.
+type Latest interface {
 	// Get returns an entry that new commits may refer to.
 	Get(key []byte) ([]byte, bool, error)
 	// GetBefore returns an entry for the replay of a commit. It may return the entry of a later
@@ -62,9 +62,9 @@ func (s *State) Begin(number uint64, replay bool) { s.number, s.replay = number,
 // Get reads the index. In replay it does not return entries of later commits.
 func (s *State) Get(key []byte) ([]byte, bool, error) {
 	if s.replay {
-		return s.Source.GetBefore(key, s.number)
+		return s.Latest.GetBefore(key, s.number)
 	}
-	return s.Source.Get(key)
+	return s.Latest.Get(key)
 }
 
 // lookup is Get for a table and the parts of a key.
@@ -118,11 +118,11 @@ func (s *State) Remnant(id structure.ContextID) (*structure.Remnant, error) {
 }
 
 // Unused implements judge.View.
-func (s *State) Unused(id structure.ContextID) bool { return !s.replay && s.Source.NewContext(id) }
+func (s *State) Unused(id structure.ContextID) bool { return !s.replay && s.Latest.NewContext(id) }
 
 // Value implements judge.View.
 func (s *State) Value(key structure.ValueKey) (uint64, error) {
-	commit, _, err := read.LatestValue(s.Source, key)
+	commit, _, err := read.LatestValue(s.Latest, key)
 	return commit, err
 }
 
@@ -131,7 +131,7 @@ func (s *State) Run(id structure.RunID) (structure.RunInfo, bool, error) {
 	if info, ok := s.Cache.runs.Get(id); ok {
 		return info, true, nil
 	}
-	if !s.replay && s.Source.NewRun(id) {
+	if !s.replay && s.Latest.NewRun(id) {
 		return structure.RunInfo{}, false, nil
 	}
 	v, ok, err := s.lookup(keys.TableRun, id[:])
@@ -155,10 +155,10 @@ func (s *State) End(id structure.RunID) (end judge.End, there bool, err error) {
 		return end, false, err
 	}
 	end.Closed, err = s.has(keys.TableCutRun, id[:])
-	if end.Closed = end.Closed || s.Source.Closed(id); err != nil || end.Closed {
+	if end.Closed = end.Closed || s.Latest.Closed(id); err != nil || end.Closed {
 		return end, true, err
 	}
-	v := s.Source.View()
+	v := s.Latest.View()
 	last, err := v.LastSpan(id)
 	v.Close()
 	if err != nil {
@@ -186,7 +186,7 @@ func (s *State) Digest(r structure.SpanRef) (structure.Digest, error) {
 	if d, ok := s.Cache.Digest(r); ok {
 		return d, nil
 	}
-	v := s.Source.View()
+	v := s.Latest.View()
 	defer v.Close()
 	d, err := v.ComputeDigest(r)
 	if err == nil {
@@ -202,12 +202,12 @@ func (s *State) HasSet(id structure.SpanSetID) (bool, error) {
 
 // HasLookup implements judge.View.
 func (s *State) HasLookup(l judge.Lookup) (has bool, err error) {
-	if s.Source.NewLookup(l) {
+	if s.Latest.NewLookup(l) {
 		return false, nil
 	}
 	hash := keys.HashOfSource(l.Home, l.SourceID)
 	prefix := keys.AppendNumber(hash.Prefix(), l.Number)
-	for e, err := range s.Source.Scan(prefix, keys.PrefixEnd(prefix)) {
+	for e, err := range s.Latest.Scan(prefix, keys.PrefixEnd(prefix)) {
 		if err != nil {
 			return false, err
 		}
@@ -228,7 +228,7 @@ func (s *State) HasLookup(l judge.Lookup) (has bool, err error) {
 
 // holds reports whether the span in a sealed entry has a lookup.
 func (s *State) holds(key []byte, l judge.Lookup) (bool, error) {
-	v := s.Source.View()
+	v := s.Latest.View()
 	defer v.Close()
 	number, span, err := keys.ReadLookup(key)
 	if err != nil {
@@ -240,7 +240,7 @@ func (s *State) holds(key []byte, l judge.Lookup) (bool, error) {
 // Find implements judge.View.
 func (s *State) Find(sourceID string, thread structure.ThreadID) iter.Seq2[backend.Found, error] {
 	return func(yield func(backend.Found, error) bool) {
-		v := s.Source.View()
+		v := s.Latest.View()
 		defer v.Close()
 		v.Find(context.Background(), sourceID, thread, backend.Found{})(yield)
 	}
@@ -257,16 +257,16 @@ func (s *State) Checkpoint(n judge.Name) (*structure.Checkpoint, error) {
 }
 
 // BranchFrom implements judge.View.
-func (s *State) BranchFrom(from judge.Source) (string, error) {
+func (s *State) BranchFrom(from judge.SourceID) (string, error) {
 	return s.nameFrom(keys.TableBranchBySource, from)
 }
 
 // CheckpointFrom implements judge.View.
-func (s *State) CheckpointFrom(from judge.Source) (string, error) {
+func (s *State) CheckpointFrom(from judge.SourceID) (string, error) {
 	return s.nameFrom(keys.TableCheckpointBySource, from)
 }
 
-func (s *State) nameFrom(table byte, from judge.Source) (string, error) {
+func (s *State) nameFrom(table byte, from judge.SourceID) (string, error) {
 	name, _, err := s.Get(keys.Source(table, from.ID, from.Thread[:]...))
 	return string(name), err
 }
@@ -283,7 +283,7 @@ func (s *State) Block(id content.ID) (size int64, known bool, err error) {
 
 // Erased implements judge.View.
 func (s *State) Erased(id content.ID) (bool, error) {
-	if !s.Source.AnyErased() {
+	if !s.Latest.AnyErased() {
 		return false, nil
 	}
 	return s.has(keys.TableErased, id[:])
@@ -296,7 +296,7 @@ func (s *State) HasChunk(k content.Key) (bool, error) {
 
 // Chunks implements judge.View.
 func (s *State) Chunks(ctx context.Context, keys []content.Key) ([][]byte, error) {
-	v := s.Source.View()
+	v := s.Latest.View()
 	defer v.Close()
 	return v.Chunks(ctx, keys)
 }

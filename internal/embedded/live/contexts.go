@@ -43,7 +43,7 @@ func (m *Marker) stated(number uint64, id structure.ContextID, thread structure.
 		}
 	}
 	l, known := m.lives[id]
-	if !known || l.over || l.left && !left {
+	if !known || l.deleted || l.left && !left {
 		beginnings[id] = creation{number, known && l.last == number}
 		l = life{}
 	}
@@ -57,7 +57,7 @@ func (m *Marker) stated(number uint64, id structure.ContextID, thread structure.
 // ended records that a context was deleted.
 func (m *Marker) ended(number uint64, id structure.ContextID) {
 	if l, ok := m.lives[id]; ok {
-		l.last, l.over = number, true
+		l.last, l.deleted = number, true
 		m.lives[id] = l
 	}
 }
@@ -94,21 +94,21 @@ func isOf(live map[structure.ContextID]creation, id structure.ContextID, c *stru
 // lastBeginning returns the record of a commit that creates the last context with an id.
 func lastBeginning(c *structure.Commit, id structure.ContextID) (at int) {
 	var thread structure.ThreadID
-	over := true
+	free := true
 	for i, r := range c.Records {
 		switch r := r.(type) {
 		case *structure.Deletion:
-			over = over || r.Subject == structure.KindContext && r.Context == id || r.Subject == structure.KindThread && r.Thread == thread
+			free = free || r.Subject == structure.KindContext && r.Context == id || r.Subject == structure.KindThread && r.Thread == thread
 		case *structure.Context:
-			if r.ID == id && over {
-				at, over = i, false
+			if r.ID == id && free {
+				at, free = i, false
 			}
 			if r.ID == id {
 				thread = r.Thread
 			}
 		case *structure.Remnant:
-			if r.ID == id && over {
-				at, over = i, false
+			if r.ID == id && free {
+				at, free = i, false
 			}
 		}
 	}

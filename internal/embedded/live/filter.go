@@ -57,8 +57,8 @@ func (l *Set) FilterEncoded(number uint64, payload []byte, r *backend.CollectRep
 		return payload, false, fmt.Errorf("commit %d: %w", number, err)
 	}
 	c.Number = number
-	var gone Removed
-	if !l.Filter(c, &gone) {
+	var removed Removed
+	if !l.Filter(c, &removed) {
 		return payload, false, nil
 	}
 	c.Records = slices.DeleteFunc(c.Records, func(r structure.Record) bool { return r == nil })
@@ -67,7 +67,7 @@ func (l *Set) FilterEncoded(number uint64, payload []byte, r *backend.CollectRep
 	if err != nil {
 		return payload, false, fmt.Errorf("commit %d: %w", number, err)
 	}
-	gone.AddTo(r)
+	removed.AddTo(r)
 	return filtered, true, nil
 }
 
@@ -130,8 +130,8 @@ func (l *Set) blockRecord(c *structure.Commit, i int, b *structure.Block) struct
 	if b.Gone() {
 		return b
 	}
-	commit, again := l.stored[b.ID]
-	counts := !again || commit == c.Number && !storedLater(c, i, b.ID)
+	commit, stored := l.stored[b.ID]
+	counts := !stored || commit == c.Number && !storedLater(c, i, b.ID)
 	if b.Size > 0 && (has(l.erased, b.ID) || !counts) { // an empty block has no bytes to lose
 		return structure.Described(b.Block)
 	}

@@ -216,9 +216,9 @@ type creation struct {
 // thread reports whether record i is about a live thread, and not about an earlier
 // thread with the same id.
 func (l *Set) thread(id structure.ThreadID, c *structure.Commit, i int) bool {
-	commit, again := l.deletedThreads[id]
-	if !has(l.threads, id) || !again || commit != c.Number {
-		return has(l.threads, id) && !(again && commit > c.Number)
+	commit, deleted := l.deletedThreads[id]
+	if !has(l.threads, id) || !deleted || commit != c.Number {
+		return has(l.threads, id) && !(deleted && commit > c.Number)
 	}
 	return !slices.ContainsFunc(c.Records[i+1:], func(r structure.Record) bool {
 		d, ok := r.(*structure.Deletion)

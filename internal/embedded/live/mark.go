@@ -150,8 +150,8 @@ func (m *Marker) set(id structure.SpanSetID) error {
 // alternatives marks the sets of live spans. Their positions may make more spans live.
 func (m *Marker) alternatives() error {
 	prefix := keys.Of(keys.TableAlternative)
-	for again := true; again; {
-		again = false
+	for changed := true; changed; {
+		changed = false
 		for e, err := range m.view.Entries(m.ctx, prefix) {
 			if err != nil {
 				return err
@@ -166,7 +166,7 @@ func (m *Marker) alternatives() error {
 				return err
 			}
 			if m.Live.Span(ref) {
-				again = true
+				changed = true
 				if err := m.set(id); err != nil {
 					return err
 				}

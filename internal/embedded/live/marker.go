@@ -75,10 +75,10 @@ type inherited struct {
 
 // life is the last context with an id, as far as the journal was scanned.
 type life struct {
-	thread structure.ThreadID
-	last   uint64 // commit with its last record or its deletion
-	over   bool   // it was deleted
-	left   bool   // its last record is a remnant
+	thread  structure.ThreadID
+	last    uint64 // commit with its last record or its deletion
+	deleted bool   // it was deleted
+	left    bool   // its last record is a remnant
 }
 
 // revival is the spans of a run after one place, up to another.

@@ -66,9 +66,9 @@ func (r *SpanReader) find(ref structure.SpanRef, last uint64) error {
 	behind := journal.Position{Segment: r.at.Segment, Offset: r.end}
 	guessed := r.spans != nil && r.view.Ahead == nil && r.guess.worth()
 	if guessed {
-		right := r.load(behind, ref, last) == nil && r.next >= 0
-		r.guess.was(right)
-		if right {
+		hit := r.load(behind, ref, last) == nil && r.next >= 0
+		r.guess.was(hit)
+		if hit {
 			return nil
 		}
 	}
@@ -195,6 +195,7 @@ type spanPlaces struct {
 // instead of a new lookup.
 const nearPlace = 64
 
+// at returns the position of the frame of a span. Spans soon after the last one are read with a cursor, others are looked up.
 func (s *spanPlaces) at(ref structure.SpanRef) (journal.Position, error) {
 	near := s.last.Run == ref.Run && ref.Seq > s.last.Seq && ref.Seq-s.last.Seq <= nearPlace
 	if s.last.Run != ref.Run {
@@ -213,21 +214,30 @@ func (s *spanPlaces) at(ref structure.SpanRef) (journal.Position, error) {
 		}
 		return s.place(ref, value, ok)
 	}
+	if err := s.moveTo(key); err != nil {
+		return journal.Position{}, err
+	}
+	return s.place(ref, s.ahead.Value, string(s.ahead.Key) == string(key))
+}
+
+// moveTo moves the cursor to the first entry from a key on, which becomes s.ahead.
+func (s *spanPlaces) moveTo(key []byte) error {
 	if s.cursor == nil {
 		s.cursor, s.ahead = s.view.Index.Cursor(key, keys.PrefixEnd(key[:len(key)-8])), index.Entry{}
 	} else {
 		s.cursor.Skip(key)
 	}
-	if string(s.ahead.Key) < string(key) {
-		e, ok, err := s.cursor.Next()
-		if err != nil {
-			return journal.Position{}, err
-		}
-		if s.ahead = e; !ok {
-			s.ahead = index.Entry{}
-		}
+	if string(s.ahead.Key) >= string(key) {
+		return nil
 	}
-	return s.place(ref, s.ahead.Value, string(s.ahead.Key) == string(key))
+	e, ok, err := s.cursor.Next()
+	if err != nil {
+		return err
+	}
+	if s.ahead = e; !ok {
+		s.ahead = index.Entry{}
+	}
+	return nil
 }
 
 // own looks up a key in the index itself.

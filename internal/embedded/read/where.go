@@ -104,7 +104,7 @@ func (v *View) OwnUsages(state Getter, id content.ID, hidden func(structure.Span
 }
 
 // present drops usages in spans that the index no longer has. A collection has not deleted them from the journal yet.
-func (v *View) present(ctx context.Context, usages []Usage) (there []Usage, err error) {
+func (v *View) present(ctx context.Context, usages []Usage) (left []Usage, err error) {
 	if v.Ahead != nil {
 		var need Need
 		for _, u := range usages {
@@ -120,8 +120,8 @@ func (v *View) present(ctx context.Context, usages []Usage) (there []Usage, err 
 			return nil, err
 		}
 		if ok {
-			there = append(there, u)
+			left = append(left, u)
 		}
 	}
-	return there, nil
+	return left, nil
 }

@@ -188,13 +188,13 @@ func (n *Named) Find(sourceID string, thread structure.ThreadID) iter.Seq2[backe
 }
 
 // BranchFrom implements judge.View.
-func (n *Named) BranchFrom(from judge.Source) (string, error) {
+func (n *Named) BranchFrom(from judge.SourceID) (string, error) {
 	n.need(judge.Key{Kind: judge.KeyBranchFrom, ID: from.Thread, Name: from.ID})
 	return n.View.BranchFrom(from)
 }
 
 // CheckpointFrom implements judge.View.
-func (n *Named) CheckpointFrom(from judge.Source) (string, error) {
+func (n *Named) CheckpointFrom(from judge.SourceID) (string, error) {
 	n.need(judge.Key{Kind: judge.KeyCheckpointFrom, ID: from.Thread, Name: from.ID})
 	return n.View.CheckpointFrom(from)
 }

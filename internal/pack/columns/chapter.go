@@ -8,7 +8,7 @@ import (
 
 // Encode returns the parts of a chapter with commits, whose bodies are given one after the other. It sets their
 // sizes, and the number of ids, in the row.
-func Encode(r *layout.Row, commits []*Commit, bodies []byte, ids *IDs) (parts [3][]byte, err error) {
+func Encode(r *layout.ChapterRow, commits []*Commit, bodies []byte, ids *IDs) (parts [3][]byte, err error) {
 	f := &recordCoder{coderState: newState(r.ID, r.Body), c: newWriter(columns), ids: ids, bodies: bodies}
 	f.commits(commits, len(commits), framePositionOf(r))
 	if f.err != nil {
@@ -44,7 +44,7 @@ func DecodeIDs(b []byte, n int) ([]ID, error) {
 
 // Decode returns the records of a chapter without their bodies. far returns the ids of earlier chapters. Without places,
 // the commits cannot tell where their frames and records were.
-func Decode(r *layout.Row, ids []ID, fields, b []byte, places bool, far func(uint32) (ID, error)) (out Chapter, err error) {
+func Decode(r *layout.ChapterRow, ids []ID, fields, b []byte, places bool, far func(uint32) (ID, error)) (out Chapter, err error) {
 	f := &recordCoder{coderState: newState(r.ID, r.Body), c: newReader(fields, columns), unplaced: !places}
 	for kind, n := range r.Laid {
 		f.laid[kind], b = b[:n:n], b[n:]

@@ -36,7 +36,7 @@ type Commit struct {
 	Open bool
 
 	// Computed from the above; for a commit in several chapters on demand:
-	begins  []int // offsets of the records in the payload
+	offsets []int // offsets of the records in the payload
 	Payload int64 // its size, unless it continues in another chapter
 	once    sync.Once
 	err     error

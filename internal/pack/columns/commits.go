@@ -23,7 +23,7 @@ type framePosition struct {
 }
 
 // framePositionOf returns the position at the start of a chapter.
-func framePositionOf(r *layout.Row) framePosition {
+func framePositionOf(r *layout.ChapterRow) framePosition {
 	return framePosition{number: r.Commit, segment: r.Segment, end: r.End, rest: r.Rest, until: r.Until}
 }
 

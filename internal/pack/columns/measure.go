@@ -48,29 +48,29 @@ func (x *Commit) measure(e *structure.Encoder) error {
 	}
 	c := &structure.Commit{Time: time.UnixMilli(x.Millis).UTC(), Records: x.Records}
 	if x.Rest != nil {
-		payload, begins, err := e.EncodeRest(c, x.Rest.last, earlier)
+		payload, offsets, err := e.EncodeRest(c, x.Rest.last, earlier)
 		if err == nil {
-			x.measured(payload, begins, x.Rest.at)
+			x.measured(payload, offsets, x.Rest.at)
 		}
 		return err
 	}
-	payload, begins, err := e.Encode(c)
+	payload, offsets, err := e.Encode(c)
 	if err == nil {
-		x.measured(payload, begins, 0)
+		x.measured(payload, offsets, 0)
 	}
 	return err
 }
 
 // measured sets offsets and size from a payload without bodies. moved is the size of
 // everything before it.
-func (x *Commit) measured(payload []byte, begins []int, moved int) {
-	x.begins = make([]int, len(begins))
-	for i, at := range begins {
-		x.begins[i] = at + moved
+func (x *Commit) measured(payload []byte, offsets []int, moved int) {
+	x.offsets = make([]int, len(offsets))
+	for i, at := range offsets {
+		x.offsets[i] = at + moved
 		if size := int(x.Sizes[i]); size > 0 {
 			end := len(payload)
-			if i+1 < len(begins) {
-				end = begins[i+1]
+			if i+1 < len(offsets) {
+				end = offsets[i+1]
 			}
 			moved += grown(end-at, size)
 		}
@@ -115,7 +115,7 @@ func grown(record, size int) int {
 // Places returns the original offsets of the records in the payload. It is safe for concurrent use.
 func (x *Commit) Places() ([]int, error) {
 	x.once.Do(func() {
-		if x.begins == nil {
+		if x.offsets == nil {
 			var e structure.Encoder
 			x.err = x.measure(&e)
 		}
@@ -126,5 +126,5 @@ func (x *Commit) Places() ([]int, error) {
 	case x.Offsets != nil:
 		return x.Offsets, nil
 	}
-	return x.begins, nil
+	return x.offsets, nil
 }

@@ -199,9 +199,9 @@ func (f *recordCoder) sourceOf(number uint32) string {
 // sameBut reports whether two threads are equal except for the time of the update and
 // the active context.
 func sameBut(a, b *structure.Thread) bool {
-	again := *b
-	again.Active, again.UpdatedAt = a.Active, a.UpdatedAt
-	return structure.Equal(a, &again)
+	copied := *b
+	copied.Active, copied.UpdatedAt = a.Active, a.UpdatedAt
+	return structure.Equal(a, &copied)
 }
 
 func (f *recordCoder) incarnation(v uint64) uint64 {

@@ -8,24 +8,33 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// body codes the next body and returns its size. A zero byte ends it, and the coded size
+// body writes or reads the next body and returns its size. A zero byte ends it, and the coded size
 // is 0; a body that contains a zero byte has no terminator, and its size plus 1 is
 // coded.
 func (f *recordCoder) body(kind int, size int64) int64 {
-	laid := &f.laid[kind]
 	if f.c.writing {
-		b := f.bodies[:size]
-		f.bodies = f.bodies[size:]
-		*laid = append(*laid, b...)
-		if bytes.IndexByte(b, 0) >= 0 {
-			f.num(fieldSize, uint64(size)+1)
-		} else {
-			f.num(fieldSize, 0)
-			*laid = append(*laid, 0)
-		}
+		f.writeBody(kind, size)
 		return size
 	}
-	var taken int64
+	return f.readBody(kind)
+}
+
+func (f *recordCoder) writeBody(kind int, size int64) {
+	b := f.bodies[:size]
+	f.bodies = f.bodies[size:]
+	laid := &f.laid[kind]
+	*laid = append(*laid, b...)
+	if bytes.IndexByte(b, 0) >= 0 {
+		f.num(fieldSize, uint64(size)+1)
+		return
+	}
+	f.num(fieldSize, 0)
+	*laid = append(*laid, 0)
+}
+
+func (f *recordCoder) readBody(kind int) (size int64) {
+	laid := &f.laid[kind]
+	var taken int64 // with the terminator
 	if v := f.num(fieldSize, 0); v > 0 {
 		size = int64(min(v-1, maxBody+1))
 		taken = size

@@ -24,20 +24,20 @@ func (h Header) headStart(offset int64) uint32 {
 }
 
 // EncodeHead returns the head of a chapter. Its offset and the sizes of its parts are known.
-func (r *Row) EncodeHead(h Header) []byte {
+func (r *ChapterRow) EncodeHead(h Header) []byte {
 	b := make([]byte, 1, 64)
 	b = binary.AppendUvarint(b, r.Commit-h.FirstCommit)
 	b = binary.AppendUvarint(b, uint64(r.ID))
 	b = binary.AppendUvarint(b, r.Body)
 	b = binary.AppendUvarint(b, uint64(r.Until))
-	b = appendRow(b, r, &Row{})
+	b = appendRow(b, r, &ChapterRow{})
 	b[0] = byte(len(b) - 1)
 	return binary.LittleEndian.AppendUint32(b, crc32.Update(h.headStart(r.Offset), castagnoli, b))
 }
 
 // DecodeHead reads the head at the start of bytes that are at an offset of the pack. It returns
 // false if there is none.
-func DecodeHead(b []byte, offset int64, h Header) (r Row, ok bool) {
+func DecodeHead(b []byte, offset int64, h Header) (r ChapterRow, ok bool) {
 	if len(b) < minHead || int(b[0]) < minHead-5 || len(b) < int(b[0])+5 {
 		return r, false
 	}

@@ -16,7 +16,7 @@ import (
 func TestHeadsDoNotMove(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := Header{First: 1, Last: 9, FirstCommit: 5, LastCommit: 500, Store: [16]byte{1}, Salt: [4]byte{2}}
-		r := Row{Commit: 7, Commits: rapid.IntRange(1, 300).Draw(t, "commits"), Segment: 3, End: 64, ID: 1, Offset: rapid.Int64Range(64, 1<<40).Draw(t, "offset")}
+		r := ChapterRow{Commit: 7, Commits: rapid.IntRange(1, 300).Draw(t, "commits"), Segment: 3, End: 64, ID: 1, Offset: rapid.Int64Range(64, 1<<40).Draw(t, "offset")}
 		r.Parts[PartColumns].Size, r.Columns = 12, 40
 		b := r.EncodeHead(h)
 		r.Head = int64(len(b))
@@ -61,7 +61,7 @@ func TestUnknownFlags(t *testing.T) {
 
 func FuzzDecodeHead(f *testing.F) {
 	h := Header{First: 1, Last: 9, FirstCommit: 5, LastCommit: 500, Store: [16]byte{1}}
-	for _, r := range []Row{
+	for _, r := range []ChapterRow{
 		{Commit: 5, Commits: 3, Segment: 1, ID: 1},
 		{Commit: 9, Segment: 2, End: 700, ID: 40, Body: 9, Bodies: 3, Until: 900, Rest: &Rest{FrameStart: 600, RecordsAt: 30, Run: 7, Seq: 12}},
 	} {

@@ -8,8 +8,8 @@ import (
 	"github.com/lineage-store/lineage/internal/varint"
 )
 
-// Row is an entry of the table of chapters.
-type Row struct {
+// ChapterRow is an entry of the table of chapters.
+type ChapterRow struct {
 	// State before the chapter:
 	Commit  uint64
 	Segment uint32
@@ -36,7 +36,7 @@ type Row struct {
 }
 
 // ContentSize is the size of the content.
-func (r *Row) ContentSize() int64 { return r.Laid[BodyText] + r.Laid[BodyOther] + r.Text }
+func (r *ChapterRow) ContentSize() int64 { return r.Laid[BodyText] + r.Laid[BodyOther] + r.Text }
 
 // Rest describes the part of a commit at the start of a chapter.
 type Rest struct {
@@ -48,7 +48,7 @@ type Rest struct {
 }
 
 // Pieces is the number of commits of which the chapter contains a part.
-func (r *Row) Pieces() int {
+func (r *ChapterRow) Pieces() int {
 	if r.Rest != nil {
 		return r.Commits + 1
 	}
@@ -69,9 +69,9 @@ const (
 
 // AppendTable writes the table, each row as differences to the one before and with the size of its
 // head.
-func AppendTable(dst []byte, rows []Row) []byte {
+func AppendTable(dst []byte, rows []ChapterRow) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(rows)))
-	var before Row
+	var before ChapterRow
 	for i := range rows {
 		dst = binary.AppendUvarint(appendRow(dst, &rows[i], &before), uint64(rows[i].Head))
 		before = rows[i]
@@ -80,7 +80,7 @@ func AppendTable(dst []byte, rows []Row) []byte {
 }
 
 // appendRow writes what a row adds to the one before, which may be empty.
-func appendRow(dst []byte, r, before *Row) []byte {
+func appendRow(dst []byte, r, before *ChapterRow) []byte {
 	head := uint64(r.Commits) << 1
 	if r.Rest != nil {
 		head |= 1
@@ -108,11 +108,11 @@ func appendRow(dst []byte, r, before *Row) []byte {
 var ErrTable = errors.New("table of chapters makes no sense")
 
 // ReadTable reads the table of the chapters from the header up to end.
-func ReadTable(b []byte, h Header, end int64) ([]Row, error) {
+func ReadTable(b []byte, h Header, end int64) ([]ChapterRow, error) {
 	v := varint.Reader{Rest: b}
 	n := v.AtMost(uint64(len(b)) / 14)
-	rows := make([]Row, 0, n)
-	r := Row{Commit: h.FirstCommit, ID: 1, Offset: HeaderSize}
+	rows := make([]ChapterRow, 0, n)
+	r := ChapterRow{Commit: h.FirstCommit, ID: 1, Offset: HeaderSize}
 	for i := range int(n) {
 		if err := readRow(&v, &r); err != nil || i == 0 && r.Rest != nil {
 			return nil, ErrTable
@@ -138,7 +138,7 @@ func ReadTable(b []byte, h Header, end int64) ([]Row, error) {
 }
 
 // readRow changes a row to the one that follows it. The caller sets what the row begins with.
-func readRow(v *varint.Reader, r *Row) error {
+func readRow(v *varint.Reader, r *ChapterRow) error {
 	head := v.AtMost(1 << 40)
 	r.Commits, r.IDs = int(head>>1), int(v.AtMost(1<<31))
 	if d := v.AtMost(1<<32 - 1); d > 0 {
@@ -163,7 +163,7 @@ func readRow(v *varint.Reader, r *Row) error {
 }
 
 // LayOut sets the offsets of the parts, which follow the head, and returns the end of the chapter.
-func (r *Row) LayOut() int64 {
+func (r *ChapterRow) LayOut() int64 {
 	at := r.Offset + r.Head
 	for k := range r.Parts {
 		r.Parts[k].Offset = at
@@ -173,7 +173,7 @@ func (r *Row) LayOut() int64 {
 }
 
 // possible reports whether a pack with the header can have such a chapter.
-func (r *Row) possible(h Header) bool {
+func (r *ChapterRow) possible(h Header) bool {
 	return uint64(r.ID)+uint64(r.IDs) <= 1<<32-1 && r.Segment <= h.Last && r.ContentSize() <= MaxPart && r.Pieces() > 0 && r.Parts[PartColumns].Size > crc32.Size
 }
 
@@ -194,10 +194,10 @@ const (
 )
 
 // FileEnd returns the offset after the chapter.
-func (r *Row) FileEnd() int64 { return r.Parts[PartContent].Offset + r.Parts[PartContent].Size }
+func (r *ChapterRow) FileEnd() int64 { return r.Parts[PartContent].Offset + r.Parts[PartContent].Size }
 
 // First is the first commit of which the chapter contains a part.
-func (r *Row) First() uint64 {
+func (r *ChapterRow) First() uint64 {
 	if r.Rest != nil {
 		return r.Commit - 1
 	}

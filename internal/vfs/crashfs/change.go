@@ -18,7 +18,7 @@ func (e *edit) sizeAfter(before int64) int64 {
 }
 
 // apply changes the names of a directory.
-func (l *link) apply(names map[string]dirEntry) {
+func (l *nameChange) apply(names map[string]dirEntry) {
 	if l.removed != "" {
 		delete(names, l.removed)
 	}
@@ -28,20 +28,20 @@ func (l *link) apply(names map[string]dirEntry) {
 }
 
 // relink applies and logs l.
-func (fsys *FS) relink(l *link) {
+func (fsys *FS) relink(l *nameChange) {
 	l.apply(l.dir.live)
-	fsys.log = append(fsys.log, change{link: l})
+	fsys.log = append(fsys.log, pendingChange{link: l})
 }
 
 // modify applies and logs e.
 func (fsys *FS) modify(e *edit) {
 	e.file.live = e.apply(e.file.live)
-	fsys.log = append(fsys.log, change{edit: e})
+	fsys.log = append(fsys.log, pendingChange{edit: e})
 }
 
 // settleBytes makes the edits of f durable, except the lost ones.
 func (fsys *FS) settleBytes(f *file) {
-	fsys.log = slices.DeleteFunc(fsys.log, func(c change) bool {
+	fsys.log = slices.DeleteFunc(fsys.log, func(c pendingChange) bool {
 		if c.edit == nil || c.edit.file != f {
 			return false
 		}
@@ -63,7 +63,7 @@ func (fsys *FS) markLost(f *file) {
 
 // settleNames makes the names in d durable.
 func (fsys *FS) settleNames(d *dir) {
-	fsys.log = slices.DeleteFunc(fsys.log, func(c change) bool {
+	fsys.log = slices.DeleteFunc(fsys.log, func(c pendingChange) bool {
 		if c.link == nil || c.link.dir != d {
 			return false
 		}

@@ -53,13 +53,13 @@ func (c cloner) entry(e dirEntry) dirEntry {
 	return dirEntry{file: c.file(e.file), dir: c.dir(e.dir)}
 }
 
-func (c cloner) change(ch change) change {
+func (c cloner) change(ch pendingChange) pendingChange {
 	if ch.edit != nil {
 		e := *ch.edit
 		e.file = c.file(e.file)
-		return change{edit: &e}
+		return pendingChange{edit: &e}
 	}
 	l := *ch.link
 	l.dir, l.what = c.dir(l.dir), c.entry(l.what)
-	return change{link: &l}
+	return pendingChange{link: &l}
 }

@@ -10,13 +10,13 @@ import (
 // The zero value is [KeepNone].
 type Crash struct {
 	kill    bool
-	survive func(log []change) survivors
+	survive func(log []pendingChange) survivors
 }
 
 // survivors are the surviving changes of names, in order, and the contents of
 // files that differ from the durable ones.
 type survivors struct {
-	links    []*link
+	links    []*nameChange
 	contents map[*file][]byte
 }
 
@@ -31,14 +31,14 @@ func KeepAll() Crash { return Crash{kill: true} }
 // reached the disk, of all files and directories in the order of the
 // operations, and, if the next one is a write, its first torn bytes.
 func KeepPrefix(n, torn int) Crash {
-	return Crash{survive: func(log []change) survivors {
+	return Crash{survive: func(log []pendingChange) survivors {
 		n := min(n, len(log))
 		kept := slices.Clone(log[:n])
 		if n < len(log) && log[n].edit != nil && !log[n].edit.truncate {
 			part := *log[n].edit
 			part.data = part.data[:min(torn, len(part.data))]
 			if len(part.data) > 0 {
-				kept = append(kept, change{edit: &part})
+				kept = append(kept, pendingChange{edit: &part})
 			}
 		}
 		s := survivors{contents: map[*file][]byte{}}
@@ -63,7 +63,7 @@ func KeepPrefix(n, torn int) Crash {
 // size extends the file, with zeros in between. Of the changes of each
 // directory, a prefix survives.
 func Random(rng *rand.Rand) Crash {
-	return Crash{survive: func(log []change) survivors {
+	return Crash{survive: func(log []pendingChange) survivors {
 		return survivors{links: someLinks(rng, log), contents: someContents(rng, log)}
 	}}
 }

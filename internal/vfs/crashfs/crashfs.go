@@ -77,7 +77,7 @@ func (fsys *FS) Create(name string) (vfs.File, error) {
 		return nil, &fs.PathError{Op: "create", Path: name, Err: err}
 	}
 	f := new(file)
-	fsys.relink(&link{dir: parent, added: base, what: dirEntry{file: f}})
+	fsys.relink(&nameChange{dir: parent, added: base, what: dirEntry{file: f}})
 	return &handle{fsys: fsys, file: f, name: name, writable: true}, nil
 }
 
@@ -106,7 +106,7 @@ func (fsys *FS) remove(name string) error {
 	if what.dir != nil && len(what.dir.live) > 0 {
 		return syscall.ENOTEMPTY
 	}
-	fsys.relink(&link{dir: parent, removed: base})
+	fsys.relink(&nameChange{dir: parent, removed: base})
 	return nil
 }
 
@@ -144,7 +144,7 @@ func (fsys *FS) rename(oldName, newName string) error {
 	case from == to:
 		return nil
 	}
-	fsys.relink(&link{dir: parent, removed: from, added: to, what: what})
+	fsys.relink(&nameChange{dir: parent, removed: from, added: to, what: what})
 	return nil
 }
 
@@ -164,7 +164,7 @@ func (fsys *FS) MkdirAll(name string) error {
 		}
 		if !e.exists() {
 			e = dirEntry{dir: newDir()}
-			fsys.relink(&link{dir: at, added: part, what: e})
+			fsys.relink(&nameChange{dir: at, added: part, what: e})
 		}
 		at = e.dir
 	}

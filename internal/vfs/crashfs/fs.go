@@ -9,7 +9,7 @@ import (
 type FS struct {
 	mu   sync.Mutex
 	root *dir
-	log  []change // changes that are not durable, in order
+	log  []pendingChange // changes that are not durable, in order
 	dead bool
 	faults
 }
@@ -43,10 +43,10 @@ type handle struct {
 // power, and on its open files.
 var ErrCrashed = errors.New("crashfs: power lost")
 
-// change is a change that is not durable yet. Exactly one field is set.
-type change struct {
+// pendingChange is a change that is not durable yet. Exactly one field is set.
+type pendingChange struct {
 	edit *edit
-	link *link
+	link *nameChange
 }
 
 // edit changes the bytes of a file: a write of data at off, or a truncation
@@ -59,9 +59,9 @@ type edit struct {
 	lost     bool // a sync of it failed, so no later sync makes it durable
 }
 
-// link is an atomic change of names in one directory: it removes the name
+// nameChange is an atomic change of names in one directory: it removes the name
 // removed and adds the name added, for what. Either may be empty.
-type link struct {
+type nameChange struct {
 	dir            *dir
 	removed, added string
 	what           dirEntry

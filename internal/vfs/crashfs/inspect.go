@@ -37,7 +37,7 @@ func (fsys *FS) WriteFile(name string, content []byte) error {
 	if err != nil {
 		return &fs.PathError{Op: "write", Path: name, Err: err}
 	}
-	fsys.log = slices.DeleteFunc(fsys.log, func(c change) bool {
+	fsys.log = slices.DeleteFunc(fsys.log, func(c pendingChange) bool {
 		return c.edit != nil && c.edit.file == f
 	})
 	f.live, f.durable = slices.Clone(content), slices.Clone(content)

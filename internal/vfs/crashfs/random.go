@@ -9,7 +9,7 @@ import (
 const sectorSize = 512
 
 // someLinks returns a random prefix of the changes of each directory.
-func someLinks(rng *rand.Rand, log []change) []*link {
+func someLinks(rng *rand.Rand, log []pendingChange) []*nameChange {
 	made := map[*dir]int{}
 	for _, c := range log {
 		if c.link != nil {
@@ -17,7 +17,7 @@ func someLinks(rng *rand.Rand, log []change) []*link {
 		}
 	}
 	left := map[*dir]int{} // drawn in the order of the log, to be repeatable
-	var kept []*link
+	var kept []*nameChange
 	for _, c := range log {
 		if c.link == nil {
 			continue
@@ -35,7 +35,7 @@ func someLinks(rng *rand.Rand, log []change) []*link {
 }
 
 // someContents returns a possible content for every file with changes.
-func someContents(rng *rand.Rand, log []change) map[*file][]byte {
+func someContents(rng *rand.Rand, log []pendingChange) map[*file][]byte {
 	edits := map[*file][]*edit{}
 	var files []*file // in a repeatable order
 	for _, c := range log {

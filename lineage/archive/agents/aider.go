@@ -69,23 +69,23 @@ func readAider(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conver
 
 // aiderChat is a chat that is being read.
 type aiderChat struct {
-	session
+	sessionReader
 	role  string // of the block that is being read, or ""
 	block []byte
 	at    archive.Position // of the block
 	// printed is the first line that the program printed.
 	printed string
-	over    error // the reason why the rest of the chat is not read
+	stopped error // the reason why the rest of the chat is not read
 }
 
 // aiderOutput is the role of what the program printed.
 const aiderOutput = "output"
 
 func newAiderChat(in *archive.Input, started string, yield func(*archive.Conversation, error) bool) *aiderChat {
-	c := &aiderChat{session: newSession(in, yield)}
+	c := &aiderChat{sessionReader: newSessionReader(in, yield)}
 	c.about.agent, c.id = "aider", started
 	if t, err := time.Parse(time.DateTime, started); err == nil { // it states no zone
-		c.session.at(t)
+		c.sessionReader.at(t)
 	}
 	return c
 }
@@ -120,12 +120,12 @@ func (c *aiderChat) marked(line []byte, prefix string) (text []byte, ok bool) {
 func (c *aiderChat) end() {
 	role, text := c.role, bytes.Clone(bytes.Trim(c.block, "\n"))
 	c.role, c.block = "", c.block[:0]
-	if len(bytes.TrimSpace(text)) == 0 || c.over != nil {
+	if len(bytes.TrimSpace(text)) == 0 || c.stopped != nil {
 		return
 	}
 	if limit := c.in.MaxObjects(); int64(len(c.part.Nodes)) >= limit {
-		c.over = &archive.LimitError{Limit: "objects", Most: limit, What: "messages in a chat", Err: archive.ErrTooLarge}
-		c.part.Skip(c.at, c.over)
+		c.stopped = &archive.LimitError{Limit: "objects", Most: limit, What: "messages in a chat", Err: archive.ErrTooLarge}
+		c.part.Skip(c.at, c.stopped)
 		return
 	}
 	n := archive.Node{Role: role, Body: text, Type: content.TypeText, At: c.at}

@@ -30,7 +30,7 @@ func Antigravity() archive.Format {
 		},
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return func(yield func(*archive.Conversation, error) bool) {
-				s := antigravitySession{session: newSession(in, yield)}
+				s := antigravitySession{sessionReader: newSessionReader(in, yield)}
 				s.about.agent, s.id = "antigravity", antigravityID(in)
 				s.readLines(ctx, s.line)
 			}
@@ -56,7 +56,7 @@ const antigravityStep = "step "
 
 // antigravitySession is the state of reading a session of Antigravity.
 type antigravitySession struct {
-	session
+	sessionReader
 	model string // as the user has selected it
 }
 

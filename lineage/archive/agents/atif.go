@@ -31,7 +31,7 @@ func ATIF() archive.Format {
 						}
 						continue
 					}
-					s := atifRun{session: newSession(in, yield), parents: make(map[string]string)}
+					s := atifRun{sessionReader: newSessionReader(in, yield), parents: make(map[string]string)}
 					s.read(item.Raw, item.At)
 				}
 			}
@@ -41,7 +41,7 @@ func ATIF() archive.Format {
 
 // atifRun is the state of reading a trajectory.
 type atifRun struct {
-	session
+	sessionReader
 	parents map[string]string // by the id of a subagent's trajectory, the step that refers to it
 }
 

@@ -31,7 +31,7 @@ func ClaudeCode() archive.Format {
 		},
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return func(yield func(*archive.Conversation, error) bool) {
-				s := claudeSession{session: newSession(in, yield), turnOf: make(map[string]string), tail: make(map[string]string), seen: make(map[string]bool), summaries: make(map[string]string)}
+				s := claudeSession{sessionReader: newSessionReader(in, yield), turnOf: make(map[string]string), tail: make(map[string]string), seen: make(map[string]bool), summaries: make(map[string]string)}
 				s.sharedIDs = true
 				if rawjson.Has(in.Head().Object(), "loglines") {
 					s.readWhole(ctx)
@@ -52,7 +52,7 @@ func isSessionLine(line []byte) bool {
 
 // claudeSession is the state of reading a session of Claude Code.
 type claudeSession struct {
-	session
+	sessionReader
 	titled titleSource
 	// turnOf maps the uuid of a line to the id of the model's answer that the line belongs to. tail maps an answer to
 	// its last line: see follow.
@@ -138,7 +138,7 @@ func sessionName(file string) string {
 
 // claudeLine is the state of reading a line.
 type claudeLine struct {
-	record
+	lineRecord
 	agent, session, logicalParent string
 	side                          bool // of a subagent
 	content                       []byte
@@ -147,7 +147,7 @@ type claudeLine struct {
 
 // line reads a line of the session.
 func (s *claudeSession) line(raw []byte, at archive.Position) error {
-	l := claudeLine{record: record{Node: archive.Node{At: at}}}
+	l := claudeLine{lineRecord: lineRecord{Node: archive.Node{At: at}}}
 	for m := range rawjson.Members(raw) {
 		if !l.take(m, uuidKeys) && !l.member(m) {
 			s.states(m, raw)
@@ -178,7 +178,7 @@ func (s *claudeSession) line(raw []byte, at archive.Position) error {
 		l.Body, l.Type = archive.TextBody(l.content)
 		s.link(&l.Node, l.hasParent)
 	default:
-		s.logRecord(&l.record, raw)
+		s.logRecord(&l.lineRecord, raw)
 		return nil
 	}
 	l.Metadata = l.rest.Bytes()

@@ -39,7 +39,7 @@ func Cline() archive.Format {
 		},
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return func(yield func(*archive.Conversation, error) bool) {
-				s := clineReader{session: newSession(in, yield)}
+				s := clineReader{sessionReader: newSessionReader(in, yield)}
 				s.about.agent = "cline"
 				s.read(ctx)
 			}
@@ -49,7 +49,7 @@ func Cline() archive.Format {
 
 // clineReader is the state of reading a file of Cline.
 type clineReader struct {
-	session
+	sessionReader
 	aside, last string
 	model       string // that the environment of a task of Roo Code had last
 }

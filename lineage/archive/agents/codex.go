@@ -42,7 +42,7 @@ func Codex() archive.Format {
 		},
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return func(yield func(*archive.Conversation, error) bool) {
-				r := rollout{session: newSession(in, yield)}
+				r := rollout{sessionReader: newSessionReader(in, yield)}
 				r.about.agent = "codex"
 				r.readLines(ctx, r.line)
 			}
@@ -52,11 +52,11 @@ func Codex() archive.Format {
 
 // rollout is the state of reading a session of Codex.
 type rollout struct {
-	session
+	sessionReader
 	restart bool // the next message begins a history
 	bare    bool // see isBareHeader
 	forked  bool // it is known which session this one was forked from
-	said    bool // an item was read
+	hasItem bool // an item was read
 	// base, when not nil, returns the messages of the session that this one was forked from. missing is the reason
 	// why they cannot be read.
 	base    func(rolloutBase) ([]archive.Node, error)
@@ -106,14 +106,14 @@ func (r *rollout) line(raw []byte, at archive.Position) error {
 func (r *rollout) item(item, metadata []byte, created time.Time, at archive.Position) {
 	n := rolloutItem(item, r.about.model)
 	n.Created, n.At, n.Root, n.Metadata = created, at, r.restart, metadata
-	r.restart, r.said = false, true
+	r.restart, r.hasItem = false, true
 	r.part.Nodes = append(r.part.Nodes, n)
 }
 
 // copiedFrom reads the header of another session. A fork by copy begins with the lines of the session that it was forked from, and
 // so with the header of that one, which may be a fork itself. Older versions of Codex state nowhere else what was forked.
 func (r *rollout) copiedFrom(session string) {
-	if r.said || session == "" || session == r.id {
+	if r.hasItem || session == "" || session == r.id {
 		return
 	}
 	if !r.forked {
@@ -322,7 +322,7 @@ func (r *rollout) baseNodes(base rolloutBase, before []string, left *int64) ([]a
 		return nil, err
 	}
 	defer file.Close()
-	origin := rollout{session: newSession(r.in, r.yield), base: func(earlier rolloutBase) ([]archive.Node, error) {
+	origin := rollout{sessionReader: newSessionReader(r.in, r.yield), base: func(earlier rolloutBase) ([]archive.Node, error) {
 		return r.baseNodes(earlier, append(before, base.session), left)
 	}}
 	lines := bufio.NewReaderSize(io.LimitReader(file, *left+1), 64<<10)

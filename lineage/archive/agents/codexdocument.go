@@ -19,7 +19,7 @@ func CodexDocuments() archive.Format {
 		},
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return func(yield func(*archive.Conversation, error) bool) {
-				r := rollout{session: newSession(in, yield)}
+				r := rollout{sessionReader: newSessionReader(in, yield)}
 				r.about.agent = "codex"
 				r.readObjects(ctx, r.document)
 			}

@@ -15,7 +15,7 @@ import (
 func Copilot() archive.Format {
 	return archive.Format{
 		Name: "copilot", Grows: true,
-		Tried: "published sessions of Copilot CLI 1.0.78; subagents and rewinds: documents",
+		Tried: "published sessions of Copilot CLI 1.0.78, and one that 1.0.102 wrote; subagents and rewinds: documents",
 		Detect: func(h archive.Head) bool {
 			for _, line := range h.Lines(20) {
 				switch rawjson.Str(rawjson.Get(line, "type")) {
@@ -36,14 +36,14 @@ func Copilot() archive.Format {
 
 // copilotSession is the state of reading a session of Copilot CLI.
 type copilotSession struct {
-	session
+	sessionReader
 	calls map[string]copilotCall // by their id
 	// before maps a message to the previous one, for rewinds.
 	before map[string]string
 }
 
 func newCopilotSession(in *archive.Input, yield func(*archive.Conversation, error) bool) *copilotSession {
-	s := &copilotSession{session: newSession(in, yield), calls: make(map[string]copilotCall), before: make(map[string]string)}
+	s := &copilotSession{sessionReader: newSessionReader(in, yield), calls: make(map[string]copilotCall), before: make(map[string]string)}
 	s.about.agent, s.known = "copilot", make(map[string]bool)
 	return s
 }
@@ -53,7 +53,7 @@ type copilotCall struct{ tool, in string }
 
 // line reads an event.
 func (s *copilotSession) line(raw []byte, at archive.Position) error {
-	r := record{Node: archive.Node{At: at}}
+	r := lineRecord{Node: archive.Node{At: at}}
 	agent := ""
 	for m := range rawjson.Members(raw) {
 		if r.take(m, keys{id: "id", parent: "parentId", message: "data"}) {

@@ -26,7 +26,7 @@ func Gemini() archive.Format {
 		},
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return func(yield func(*archive.Conversation, error) bool) {
-				s := geminiSession{session: newSession(in, yield), place: make(map[string]int), nodes: make(map[string]geminiNode)}
+				s := geminiSession{sessionReader: newSessionReader(in, yield), place: make(map[string]int), nodes: make(map[string]geminiNode)}
 				s.about.agent, s.ending = "gemini", s.finish
 				s.read(ctx)
 			}
@@ -46,7 +46,7 @@ func isGeminiMessage(record []byte) bool {
 // with the same id, all from a message on ($rewindTo), or all ($set). Messages since the last prompt wait, because
 // the program writes an answer again when its tools have run.
 type geminiSession struct {
-	session
+	sessionReader
 	headed  bool // the first header was read
 	order   []geminiMessage
 	waiting int                   // number of messages at the end of order that have no node yet

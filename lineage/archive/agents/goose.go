@@ -23,7 +23,7 @@ func GooseLines() archive.Format {
 		},
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return func(yield func(*archive.Conversation, error) bool) {
-				s := gooseSession{session: newSession(in, yield)}
+				s := gooseSession{sessionReader: newSessionReader(in, yield)}
 				s.about.agent = "goose"
 				if name := archive.BaseName(in.Name); name != "-" {
 					s.name = strings.TrimSuffix(name, ".jsonl")
@@ -37,15 +37,15 @@ func GooseLines() archive.Format {
 
 // gooseSession is the state of reading a session of Goose.
 type gooseSession struct {
-	session
+	sessionReader
 	// name is that of the file: a time, or what a person has chosen. Other sessions may have the same.
 	name string
 }
 
 // began sets the id of the session, with a mark of where and how it began.
-func (s *gooseSession) began(how string) {
+func (s *gooseSession) began(kind string) {
 	if s.id == "" && s.name != "" {
-		s.id, s.local = s.name, archive.Mark(how+" "+s.about.cwd)
+		s.id, s.local = s.name, archive.Mark(kind+" "+s.about.cwd)
 	}
 }
 

@@ -190,14 +190,14 @@ const uuidLength = 36
 
 // began completes an id that a person has chosen by how the session began: in its header, or in its first record if
 // that does not tell. All forms of a session have the same.
-func (s *openClawSession) began(how string) {
+func (s *openClawSession) began(kind string) {
 	if s.id == "" && s.name != "" {
-		s.id = archive.ChosenID(s.name, how)
+		s.id = archive.ChosenID(s.name, kind)
 	}
 }
 
 // moved reads a record that moves the end of the session to an earlier entry, or to the start.
-func (s *openClawSession) moved(r *record, raw []byte) {
+func (s *openClawSession) moved(r *lineRecord, raw []byte) {
 	to := rawjson.Get(raw, "targetId")
 	target, none := rawjson.Str(to), string(to) == "null"
 	_, isRecord := s.standIn[target]

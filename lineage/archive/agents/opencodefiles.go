@@ -28,7 +28,7 @@ func OpenCodeFiles() archive.Format {
 		},
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return func(yield func(*archive.Conversation, error) bool) {
-				s := openCodeStorage{session: newSession(in, yield), known: &known, calls: make(map[string]string), read: make(map[string]bool)}
+				s := openCodeStorage{sessionReader: newSessionReader(in, yield), known: &known, calls: make(map[string]string), read: make(map[string]bool)}
 				s.about.agent = "opencode"
 				s.whole(ctx)
 			}
@@ -38,7 +38,7 @@ func OpenCodeFiles() archive.Format {
 
 // openCodeStorage is the state of reading a session in the storage folder.
 type openCodeStorage struct {
-	session
+	sessionReader
 	root    *os.Root // the storage folder
 	project string
 	known   *openCodeParents

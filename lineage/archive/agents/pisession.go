@@ -10,11 +10,11 @@ import (
 
 // piSession is the state of reading a session of pi, or of another agent that writes such lines.
 type piSession struct {
-	session
+	sessionReader
 }
 
 func newPiSession(agent string, in *archive.Input, yield func(*archive.Conversation, error) bool) piSession {
-	s := piSession{session: newSession(in, yield)}
+	s := piSession{sessionReader: newSessionReader(in, yield)}
 	s.about.agent, s.known = agent, make(map[string]bool)
 	return s
 }
@@ -30,8 +30,8 @@ func (s *piSession) line(raw []byte, at archive.Position) error {
 	return nil
 }
 
-func piRecord(raw []byte, at archive.Position) record {
-	r := record{Node: archive.Node{At: at}}
+func piRecord(raw []byte, at archive.Position) lineRecord {
+	r := lineRecord{Node: archive.Node{At: at}}
 	for m := range rawjson.Members(raw) {
 		if !r.take(m, keys{id: "id", parent: "parentId", message: "message"}) {
 			r.rest.Add(m)
@@ -41,7 +41,7 @@ func piRecord(raw []byte, at archive.Position) record {
 }
 
 // entry reads an entry. It returns the id of the message that it is, or that stands for it as a parent.
-func (s *piSession) entry(r *record, raw []byte) string {
+func (s *piSession) entry(r *lineRecord, raw []byte) string {
 	switch {
 	case r.kind == "message" && rawjson.IsObject(r.message):
 		s.message(&r.Node, r.message)

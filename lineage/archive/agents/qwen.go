@@ -24,7 +24,7 @@ func Qwen() archive.Format {
 		},
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return func(yield func(*archive.Conversation, error) bool) {
-				s := qwenSession{session: newSession(in, yield)}
+				s := qwenSession{sessionReader: newSessionReader(in, yield)}
 				s.about.agent, s.known = "qwen", make(map[string]bool)
 				s.spoken = true // the program writes telemetry also when nobody says anything
 				s.readLines(ctx, s.line)
@@ -41,12 +41,12 @@ func isQwenLine(line []byte) bool {
 
 // qwenSession is the state of reading a session of Qwen Code.
 type qwenSession struct {
-	session
+	sessionReader
 }
 
 // line reads a record.
 func (s *qwenSession) line(raw []byte, at archive.Position) error {
-	r := record{Node: archive.Node{At: at}}
+	r := lineRecord{Node: archive.Node{At: at}}
 	session := ""
 	for m := range rawjson.Members(raw) {
 		if r.take(m, uuidKeys) {

@@ -5,8 +5,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// record is a line of a session being read, with the members that records of all agents have.
-type record struct {
+// lineRecord is a record in a line of a session being read, with the members that records of all agents have.
+type lineRecord struct {
 	archive.Node
 	kind    string
 	message []byte
@@ -23,7 +23,7 @@ type keys struct{ id, parent, message string }
 var uuidKeys = keys{id: "uuid", parent: "parentUuid", message: "message"}
 
 // take reads a member that records of all agents have, and reports whether it is one.
-func (r *record) take(m rawjson.Member, k keys) bool {
+func (r *lineRecord) take(m rawjson.Member, k keys) bool {
 	switch m.Key {
 	case "type":
 		r.kind = rawjson.Str(m.Value)
@@ -44,6 +44,6 @@ func (r *record) take(m rawjson.Member, k keys) bool {
 }
 
 // logRecord keeps a record that is not a message: see session.log.
-func (s *session) logRecord(r *record, raw []byte) {
+func (s *sessionReader) logRecord(r *lineRecord, raw []byte) {
 	s.log(r.kind, r.ID, r.Parent, raw, r.Created, r.At)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// session is the state of reading a session of a coding agent, which is yielded in parts.
-type session struct {
+// sessionReader is the state of reading a session of a coding agent, which is yielded in parts.
+type sessionReader struct {
 	in    *archive.Input
 	yield func(*archive.Conversation, error) bool
 	part  archive.Conversation // read since the last part
@@ -39,18 +39,18 @@ type session struct {
 	unordered bool
 }
 
-func newSession(in *archive.Input, yield func(*archive.Conversation, error) bool) session {
-	return session{in: in, yield: yield, standIn: make(map[string]string), asides: make(map[string]bool)}
+func newSessionReader(in *archive.Input, yield func(*archive.Conversation, error) bool) sessionReader {
+	return sessionReader{in: in, yield: yield, standIn: make(map[string]string), asides: make(map[string]bool)}
 }
 
 // readLines calls line for each line with an object, and yields the nodes that line adds. An error of line is
 // reported as damage.
-func (s *session) readLines(ctx context.Context, line func(raw []byte, at archive.Position) error) {
+func (s *sessionReader) readLines(ctx context.Context, line func(raw []byte, at archive.Position) error) {
 	s.readItems(s.in.Lines(ctx), line)
 }
 
 // readItems is readLines for lines that are in no file of lines.
-func (s *session) readItems(lines iter.Seq2[archive.Item, error], line func(raw []byte, at archive.Position) error) {
+func (s *sessionReader) readItems(lines iter.Seq2[archive.Item, error], line func(raw []byte, at archive.Position) error) {
 	for item, err := range lines {
 		if item.Pause {
 			if !s.pause() {
@@ -85,7 +85,7 @@ func (s *session) readItems(lines iter.Seq2[archive.Item, error], line func(raw 
 }
 
 // readObjects calls object for each object of an input that is not read line by line, and yields the nodes that it adds.
-func (s *session) readObjects(ctx context.Context, object func(raw []byte, at archive.Position)) {
+func (s *sessionReader) readObjects(ctx context.Context, object func(raw []byte, at archive.Position)) {
 	for item, err := range s.in.Items(ctx) {
 		if err == nil && !rawjson.IsObject(item.Raw) {
 			err = archive.Damaged(item.At, archive.Malformed("not an object"))
@@ -102,7 +102,7 @@ func (s *session) readObjects(ctx context.Context, object func(raw []byte, at ar
 }
 
 // end yields the last part.
-func (s *session) end() {
+func (s *sessionReader) end() {
 	if s.ending != nil {
 		s.ending()
 	}
@@ -112,7 +112,7 @@ func (s *session) end() {
 }
 
 // pause yields what was read since the last part. Before the session has an id and has begun, it yields an empty part.
-func (s *session) pause() bool {
+func (s *sessionReader) pause() bool {
 	if s.id == "" || !s.begun() {
 		waiting := &archive.Conversation{SourceID: s.id, More: true}
 		if len(s.part.Nodes) > 0 {
@@ -124,12 +124,12 @@ func (s *session) pause() bool {
 }
 
 // begun reports whether the session has any node or, if spoken is set, any message.
-func (s *session) begun() bool {
+func (s *sessionReader) begun() bool {
 	return s.first || slices.ContainsFunc(s.part.Nodes, func(n archive.Node) bool { return !s.spoken || n.Aside != lineage.AsideLog })
 }
 
 // send yields the nodes read since the last part.
-func (s *session) send(more bool) bool {
+func (s *sessionReader) send(more bool) bool {
 	if s.unordered {
 		s.part.Nodes, s.unordered = s.ordered(s.part.Nodes), false
 	}
@@ -141,7 +141,7 @@ func (s *session) send(more bool) bool {
 }
 
 // ordered returns nodes with each after its parent, if that is one of them, and else in their order.
-func (s *session) ordered(nodes []archive.Node) []archive.Node {
+func (s *sessionReader) ordered(nodes []archive.Node) []archive.Node {
 	at := make(map[string]int, len(nodes))
 	for i := range nodes {
 		if id := nodes[i].ID; id != "" {
@@ -187,7 +187,7 @@ func (s *session) ordered(nodes []archive.Node) []archive.Node {
 }
 
 // add adds a node of the conversation or of a subagent.
-func (s *session) add(n archive.Node) {
+func (s *sessionReader) add(n archive.Node) {
 	if s.known != nil && n.ID != "" {
 		s.known[n.ID] = true
 	}
@@ -196,7 +196,7 @@ func (s *session) add(n archive.Node) {
 }
 
 // at updates the times of the conversation with the time of a record.
-func (s *session) at(t time.Time) {
+func (s *sessionReader) at(t time.Time) {
 	if s.part.Created.IsZero() && !s.first {
 		s.part.Created = t
 	}
@@ -207,7 +207,7 @@ func (s *session) at(t time.Time) {
 
 // log keeps a record that is not a message in the log, without the session id, which differs in copies. If the record
 // has an id, records whose parent it is follow the message before it.
-func (s *session) log(kind, id, parent string, raw []byte, created time.Time, at archive.Position) {
+func (s *sessionReader) log(kind, id, parent string, raw []byte, created time.Time, at archive.Position) {
 	if id != "" {
 		s.standIn[id] = s.resolve(parent)
 	}
@@ -223,7 +223,7 @@ func (s *session) log(kind, id, parent string, raw []byte, created time.Time, at
 }
 
 // field keeps a field of the session, a small one in the metadata, a large one in the log.
-func (s *session) field(m rawjson.Member, at archive.Position) {
+func (s *sessionReader) field(m rawjson.Member, at archive.Position) {
 	if len(m.Value) < archive.LargeField {
 		s.about.more.Add(m)
 		return
@@ -233,7 +233,7 @@ func (s *session) field(m rawjson.Member, at archive.Position) {
 }
 
 // begin reports whether this is the first node of an aside.
-func (s *session) begin(aside string) bool {
+func (s *sessionReader) begin(aside string) bool {
 	if s.asides[aside] {
 		return false
 	}
@@ -242,7 +242,7 @@ func (s *session) begin(aside string) bool {
 }
 
 // resolve returns the id of the message that a record id stands for.
-func (s *session) resolve(id string) string {
+func (s *sessionReader) resolve(id string) string {
 	if above, ok := s.standIn[id]; ok {
 		return above
 	}
@@ -251,7 +251,7 @@ func (s *session) resolve(id string) string {
 
 // link sets the parent of a node to the message that its record states, or makes the node the root of a history. A
 // record without a parent, or with one that was not read, follows the previous record.
-func (s *session) link(n *archive.Node, hasParent bool) {
+func (s *sessionReader) link(n *archive.Node, hasParent bool) {
 	n.Parent = s.resolve(n.Parent)
 	if n.Parent != "" && (n.Parent == n.ID || s.known != nil && !s.known[n.Parent]) {
 		at := n.At

@@ -33,7 +33,7 @@ func TestOrdered(t *testing.T) {
 			}
 			return false
 		}
-		s := session{}
+		s := sessionReader{}
 		got := s.ordered(slices.Clone(nodes))
 		require.Len(t, got, len(nodes))
 		seen := make(map[string]bool)
@@ -56,7 +56,7 @@ func TestOrderedIsLinear(t *testing.T) {
 	for i := range nodes {
 		nodes[i] = archive.Node{ID: fmt.Sprint(i), Parent: "a"}
 	}
-	s := session{}
+	s := sessionReader{}
 	got := s.ordered(append(nodes, archive.Node{ID: "a", Parent: "b"}, archive.Node{ID: "b", Parent: "a"}))
 	require.Equal(t, []string{"a", "", "b", "a", "0", "a"}, []string{got[0].ID, got[0].Parent, got[len(got)-1].ID, got[len(got)-1].Parent, got[1].ID, got[1].Parent})
 }

@@ -25,7 +25,7 @@ func VSCode() archive.Format {
 		},
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return func(yield func(*archive.Conversation, error) bool) {
-				c := vscodeChat{session: newSession(in, yield)}
+				c := vscodeChat{sessionReader: newSessionReader(in, yield)}
 				c.about.agent = "vscode"
 				c.read(ctx)
 			}
@@ -35,7 +35,7 @@ func VSCode() archive.Format {
 
 // vscodeChat is the state of reading a chat of VS Code. Its object is complete only at the end of the log.
 type vscodeChat struct {
-	session
+	sessionReader
 	state *mutable
 	at    archive.Position
 	gone  []vscodeGone
@@ -139,14 +139,14 @@ func (c *vscodeChat) removed(was []*mutable, at archive.Position) {
 	if len(now) >= len(was) && (len(was) == 0 || requestID(now[len(was)-1]) == requestID(was[len(was)-1])) {
 		return
 	}
-	there := make(map[string]bool, len(now))
+	present := make(map[string]bool, len(now))
 	for _, r := range now {
-		there[requestID(r)] = true
+		present[requestID(r)] = true
 	}
 	before := ""
 	for _, r := range was {
 		id := requestID(r)
-		if !there[id] {
+		if !present[id] {
 			c.gone = append(c.gone, vscodeGone{before, r.bytes(), at})
 		}
 		before = id
@@ -168,7 +168,7 @@ func (c *vscodeChat) finish() {
 		case "customTitle":
 			c.title = rawjson.Str(m.Value)
 		case "creationDate", "lastMessageDate":
-			c.session.at(archive.ParseTime(m.Value))
+			c.sessionReader.at(archive.ParseTime(m.Value))
 		default:
 			fields = append(fields, m)
 		}
@@ -215,7 +215,7 @@ func (c *vscodeChat) request(raw []byte, before string, at archive.Position) str
 	prompt := archive.Node{Role: "user", Parent: before, At: at}
 	answer := archive.Node{Role: "assistant", At: at}
 	var message, response []byte
-	var asked, answered rawjson.Object
+	var promptFields, answered rawjson.Object
 	for m := range rawjson.Members(raw) {
 		switch {
 		case m.Key == "requestId":
@@ -228,15 +228,15 @@ func (c *vscodeChat) request(raw []byte, before string, at archive.Position) str
 			response = m.Value
 		case m.Key == "timestamp":
 			if prompt.Created = archive.ParseTime(m.Value); prompt.Created.IsZero() {
-				asked.Add(m)
+				promptFields.Add(m)
 			}
 		case m.Key == "modelId":
 			answer.Model = rawjson.Str(m.Value)
-			asked.Add(m)
+			promptFields.Add(m)
 		case slices.Contains(ofResponse, m.Key):
 			answered.Add(m)
 		default:
-			asked.Add(m)
+			promptFields.Add(m)
 		}
 	}
 	id, last := prompt.ID, before
@@ -245,7 +245,7 @@ func (c *vscodeChat) request(raw []byte, before string, at archive.Position) str
 			prompt.ID = "request-" + strconv.Itoa(c.tree.Len())
 		}
 		prompt.Give(message)
-		prompt.Metadata = asked.Bytes()
+		prompt.Metadata = promptFields.Bytes()
 		c.tree.Add(prompt, nil, true)
 		last = prompt.ID
 	}

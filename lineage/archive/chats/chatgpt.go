@@ -30,25 +30,25 @@ func ChatGPT() archive.Format {
 				}
 				// The input is an object with conversations by name.
 				named := false
-				var others []*archive.Damage
+				var damages []*archive.Damage
 				for m := range rawjson.Members(item.Raw) {
 					at := item.At
 					at.Inside = m.Key
 					if !rawjson.IsObject(rawjson.Get(m.Value, "mapping")) {
-						others = append(others, archive.Damaged(at, archive.Malformed("conversation without a mapping")))
+						damages = append(damages, archive.Damaged(at, archive.Malformed("conversation without a mapping")))
 						continue
 					}
 					named = true
-					one := item.Within(m.Value)
-					one.At = at
-					if !yield(chatGPTConversation(one)) {
+					nested := item.Within(m.Value)
+					nested.At = at
+					if !yield(chatGPTConversation(nested)) {
 						return false
 					}
 				}
 				if !named {
 					return yield(nil, archive.Damaged(item.At, archive.Malformed("conversation without a mapping")))
 				}
-				for _, d := range others {
+				for _, d := range damages {
 					if !yield(nil, d) {
 						return false
 					}

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -50,40 +51,35 @@ type anchoredFork struct {
 // html writes a self-contained page without scripts. Its content policy does not allow browsers to
 // load anything.
 func (x *exporter) html(ctx context.Context) error {
-	title, single := x.o.Title, x.o.Scope.Context != nil || len(x.o.Scope.Threads) == 1
-	begun := false
+	single := x.o.Scope.Context != nil || len(x.o.Scope.Threads) == 1
 	n := 0
 	for conv, err := range x.conversations(ctx) {
 		if err != nil {
 			return err
 		}
-		if !begun {
-			if title == "" {
-				title = "Conversations"
-				if single {
-					if title, err = x.title(ctx, conv); err != nil {
-						return err
-					}
+		if n++; n == 1 {
+			title := cmp.Or(x.o.Title, severalTitle)
+			if x.o.Title == "" && single {
+				if title, err = x.title(ctx, conv); err != nil {
+					return err
 				}
 			}
 			x.beginPage(title, "")
-			begun = true
 		}
-		n++
 		if _, err := x.htmlConversation(ctx, conv, n, single); err != nil {
 			return err
 		}
 	}
-	if !begun {
-		if title == "" {
-			title = "Conversations"
-		}
-		x.beginPage(title, "")
+	if n == 0 {
+		x.beginPage(cmp.Or(x.o.Title, severalTitle), "")
 		x.put("<p class=\"note\">There is nothing here.</p>\n")
 	}
 	x.endPage()
 	return nil
 }
+
+// severalTitle is the title of a page with any number of conversations.
+const severalTitle = "Conversations"
 
 func (x *exporter) endPage() { x.put("</main>\n</body>\n</html>\n") }
 

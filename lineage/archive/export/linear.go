@@ -40,9 +40,9 @@ func (x *exporter) ends(ctx context.Context, conv *conversation) ([]ending, erro
 		return nil, err
 	}
 	var ends []ending
-	seen, stands := make(map[ending]bool), make(map[lineage.SpanRef]bool)
+	seen, ended := make(map[ending]bool), make(map[lineage.SpanRef]bool)
 	for _, tip := range conv.tips {
-		if tip.ref.IsZero() || tip.branch == "" && (stands[tip.ref] || !t.leaf(tip.ref)) {
+		if tip.ref.IsZero() || tip.branch == "" && (ended[tip.ref] || !t.leaf(tip.ref)) {
 			continue
 		}
 		inForce, err := tip.context.Effective(ctx)
@@ -56,7 +56,7 @@ func (x *exporter) ends(ctx context.Context, conv *conversation) ([]ending, erro
 		if !seen[e] {
 			ends = append(ends, e)
 		}
-		seen[e], stands[e.ref] = true, true
+		seen[e], ended[e.ref] = true, true
 	}
 	return ends, nil
 }

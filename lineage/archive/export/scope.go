@@ -54,7 +54,7 @@ func (x *exporter) conversations(ctx context.Context) iter.Seq2[*conversation, e
 		for _, t := range threads {
 			conv, err := x.oneThread(ctx, t)
 			if x.o.Scope.Threads == nil && errors.Is(err, lineage.ErrNotFound) {
-				if _, gone := x.store.Thread(ctx, t.ID()); errors.Is(gone, lineage.ErrNotFound) {
+				if _, failed := x.store.Thread(ctx, t.ID()); errors.Is(failed, lineage.ErrNotFound) {
 					continue
 				}
 			}

@@ -2,6 +2,7 @@ package export
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed"
@@ -172,11 +173,7 @@ func (s *site) list() error {
 	slices.SortStableFunc(s.rows, func(a, b *siteRow) int { return b.updated.Compare(a.updated) })
 	hash := sha256.Sum256([]byte(siteScript))
 	return s.file(siteIndex, func(x *exporter) error {
-		title := s.o.Title
-		if title == "" {
-			title = "Conversations"
-		}
-		x.beginPage(title, "script-src 'sha256-"+base64.StdEncoding.EncodeToString(hash[:])+"'; ")
+		x.beginPage(cmp.Or(s.o.Title, severalTitle), "script-src 'sha256-"+base64.StdEncoding.EncodeToString(hash[:])+"'; ")
 		x.put("<style>\n", siteStyle, "</style>\n<p class=\"find\" hidden><input id=\"q\" type=\"search\" aria-label=\"Search\" placeholder=\"Search titles, agents, projects and prompts\" autocomplete=\"off\" spellcheck=\"false\"> <span id=\"n\" role=\"status\"></span></p>\n")
 		if len(s.rows) == 0 {
 			x.put("<p class=\"note\">There is nothing here.</p>\n")

@@ -27,10 +27,10 @@ func (l *loader) findCopied(st *loading, nodes []archive.Node) error {
 	}
 	if c.SharedIDs && t.base == nil && first >= 0 {
 		id := nodes[first].ID
-		_, err := l.shareWithCopied(st, id, func(from backend.Reader, like func(*structure.Thread) bool) (*structure.Thread, error) {
-			return place.FindCopy(l.ctx, from, t.record.UserID, id, like)
+		_, err := l.shareWithCopied(st, id, func(from backend.Reader, accepts func(*structure.Thread) bool) (*structure.Thread, error) {
+			return place.FindCopy(l.ctx, from, t.record.UserID, id, accepts)
 		})
-		if err != nil || st.lost {
+		if err != nil || st.leftOut {
 			return err
 		}
 	}
@@ -62,8 +62,8 @@ func (l *loader) findAnswer(st *loading, n *archive.Node, id string) (bool, erro
 		return false, err
 	}
 	if t.base == nil {
-		st.copies, err = l.shareWithCopied(st, "answer "+id, func(from backend.Reader, like func(*structure.Thread) bool) (*structure.Thread, error) {
-			return place.FindAnswer(l.ctx, from, t.record.UserID, &answer, like)
+		st.copies, err = l.shareWithCopied(st, "answer "+id, func(from backend.Reader, accepts func(*structure.Thread) bool) (*structure.Thread, error) {
+			return place.FindAnswer(l.ctx, from, t.record.UserID, &answer, accepts)
 		})
 	} else if state, err := l.state(); err != nil {
 		return false, err
@@ -90,11 +90,17 @@ func answerID(n *archive.Node) string {
 	return ""
 }
 
-// shareWithCopied looks for a message with search and lets the thread share the messages of the thread found. The
-// conversation is marked lost if its own thread was deleted.
-func (l *loader) shareWithCopied(st *loading, id string, search func(backend.Reader, func(*structure.Thread) bool) (*structure.Thread, error)) (bool, error) {
-	if l.next.firsts[id] || l.next.placers[st.thread] != nil { // the message may be in the current commit, or the placer was created without a base
-		if err := l.flush(); err != nil || st.lost {
+// copySearch finds a thread that has a certain message and for which accepts returns true, nil if there is none.
+type copySearch func(from backend.Reader, accepts func(*structure.Thread) bool) (*structure.Thread, error)
+
+// shareWithCopied lets the thread of a conversation share the messages of the thread that a search finds. found is false if
+// the search finds none. id identifies the message searched for. If the conversation's own thread turns out to be deleted,
+// st.leftOut is set, and found too.
+func (l *loader) shareWithCopied(st *loading, id string, search copySearch) (found bool, err error) {
+	mayBePending := l.next.firsts[id]               // the message may be in the current commit
+	placedAlone := l.next.placers[st.thread] != nil // the placer was created without a base
+	if mayBePending || placedAlone {
+		if err := l.flush(); err != nil || st.leftOut {
 			return true, err
 		}
 	}
@@ -103,13 +109,13 @@ func (l *loader) shareWithCopied(st *loading, id string, search func(backend.Rea
 	if err != nil {
 		return false, err
 	}
-	like := func(t *structure.Thread) bool { return t.ID != st.thread.record.ID && l.isOfProgram(st, t) }
+	ofProgram := func(t *structure.Thread) bool { return t.ID != st.thread.record.ID && l.isOfProgram(st, t) }
 	var thread *structure.Thread
 	if st.header.ForkedFrom != "" {
-		thread, err = search(state, func(t *structure.Thread) bool { return like(t) && l.isFork(st, t) })
+		thread, err = search(state, func(t *structure.Thread) bool { return ofProgram(t) && l.isFork(st, t) })
 	}
 	if thread == nil && err == nil {
-		thread, err = search(state, like)
+		thread, err = search(state, ofProgram)
 	}
 	if thread == nil || err != nil {
 		return false, err

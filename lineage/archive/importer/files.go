@@ -32,7 +32,7 @@ type Files struct {
 	options string
 	known   map[string]*fileState // by absolute path
 	stored  map[string]*fileState // by absolute path, those of files that have changed too
-	again   map[string]bool       // conversations of files that have changed
+	reread  map[string]bool       // conversations of files that have changed
 	read    map[*archive.File]*fileRead
 }
 
@@ -58,7 +58,7 @@ const maxFileState = 64 << 10
 // FilesOf returns the record of files at or below a path that imports on a machine have read into a store. It is
 // empty if the store is nil.
 func FilesOf(ctx context.Context, store *lineage.Store, machine, path string) (*Files, error) {
-	f := &Files{machine: machine, known: make(map[string]*fileState), stored: make(map[string]*fileState), again: make(map[string]bool), read: make(map[*archive.File]*fileRead)}
+	f := &Files{machine: machine, known: make(map[string]*fileState), stored: make(map[string]*fileState), reread: make(map[string]bool), read: make(map[*archive.File]*fileRead)}
 	root, err := filepath.Abs(path)
 	if store == nil || err != nil {
 		return f, err
@@ -98,7 +98,7 @@ func (f *Files) changed(path string) {
 	}
 	delete(f.known, path)
 	for _, id := range s.Conversations {
-		f.again[id] = true
+		f.reread[id] = true
 	}
 }
 
@@ -147,7 +147,7 @@ func (f *Files) setOptions(sum string) {
 	for more := true; more; { // conversations connect files, so repeat until nothing changes
 		more = false
 		for path, s := range f.known {
-			if slices.ContainsFunc(s.Conversations, func(id string) bool { return f.again[id] }) {
+			if slices.ContainsFunc(s.Conversations, func(id string) bool { return f.reread[id] }) {
 				f.changed(path)
 				more = true
 			}
@@ -213,6 +213,20 @@ const maxOfFile = 1000
 // settleTime is the time within which a file may change twice without getting a new time.
 const settleTime = 100 * time.Millisecond
 
+// encode returns the state to store, nil for a file that the next import has to read again.
+func (r *fileRead) encode(ctx context.Context, store *lineage.Store) (state []byte, err error) {
+	if r.Branches, err = branchesOf(ctx, store, r.Conversations); errors.Is(err, lineage.ErrNotFound) {
+		r.partly, err = true, nil
+	}
+	if err != nil || r.partly || len(r.Conversations) == 0 || len(r.Conversations) > maxOfFile {
+		return nil, err
+	}
+	if state, err = json.Marshal(&r.fileState); len(state) > maxFileState {
+		state = nil
+	}
+	return state, err
+}
+
 // save stores the states of the files that were read.
 func (f *Files) save(ctx context.Context, store *lineage.Store) error {
 	if f == nil {
@@ -222,17 +236,8 @@ func (f *Files) save(ctx context.Context, store *lineage.Store) error {
 		states := make([][]byte, len(read))
 		for i, file := range read {
 			var err error
-			if file.Branches, err = branchesOf(ctx, store, file.Conversations); errors.Is(err, lineage.ErrNotFound) {
-				file.partly, err = true, nil
-			}
-			if err == nil && !file.partly && len(file.Conversations) > 0 && len(file.Conversations) <= maxOfFile {
-				states[i], err = json.Marshal(&file.fileState)
-			}
-			if err != nil {
+			if states[i], err = file.encode(ctx, store); err != nil {
 				return err
-			}
-			if len(states[i]) > maxFileState {
-				states[i] = nil
 			}
 		}
 		err := store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {

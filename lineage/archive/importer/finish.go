@@ -18,7 +18,7 @@ import (
 func (l *loader) finishOpen() error {
 	st := l.open
 	l.open = nil
-	if st == nil || st.lost {
+	if st == nil || st.leftOut {
 		return nil
 	}
 	if st.derived && l.inFile == 1 && rawjson.Get(st.header.Metadata, archive.KeyAgent) == nil { // a session is named after its first prompt
@@ -57,35 +57,60 @@ func (l *loader) finish(st *loading) error {
 		t.record.UserID = firstOf(t.record.UserID, l.userOf(st))
 	}
 	heads := l.heads(st)
-	was, now := t.archived, st.archiveState(heads)
-	now.keep(&was, st)
-	// For an input that grows: a state that another reader has stored since the last round stays, unless this reader has
-	// new nodes.
-	older := now.Updated < was.Updated || slices.Contains(was.Seen, now.sum()) || st.settled != "" && st.settled != was.sum() && !st.grew
-	st.state = was.sum()
-	known := was.Format != ""
-	saysCurrent := st.header.Current != "" || len(heads) == 0 || heads[0].name != lineage.MainBranch
-	stays := known && (now.Current == was.Current || !saysCurrent) || st.header.Current == "" && st.isEmpty(lineage.MainBranch)
-	if err := l.match(st, state, heads, older || stays); err != nil {
+	r := st.restatement(heads)
+	if err := l.match(st, state, heads, r.outdated || r.keepsActive); err != nil {
 		return err
 	}
-	if now.sum() != was.sum() && !older {
-		if t.record.Title == was.Title { // else others have set it
-			t.record.Title = now.Title
-		}
-		if len(heads) > 0 && heads[0].current && heads[0].context != nil && !stays {
-			t.record.Active = heads[0].context.ID
-		}
-		if known {
-			now.Seen = append(slices.Clone(was.Seen[max(0, len(was.Seen)-maxSeen+1):]), was.sum())
-		}
-		st.state = now.sum()
-		t.record.Metadata = st.metadata(now, now.Metadata != was.Metadata || !known && st.header.Metadata != nil)
+	st.state = r.was.sum()
+	if r.changed() && !r.outdated {
+		st.restate(r, heads)
 	}
 	if st.header.Continues == nil {
 		t.record.Metadata = addMembers(t.record.Metadata, l.options.Metadata)
 	}
 	return l.write(st)
+}
+
+// restatement is what the archive states of a conversation now, beside what it stated at the last import.
+type restatement struct {
+	was, now archiveState
+	// outdated is set if a later state was imported before.
+	outdated bool
+	// keepsActive is set if the archive does not state another current message than before.
+	keepsActive bool
+}
+
+func (r *restatement) first() bool { return r.was.Format == "" }
+
+func (r *restatement) changed() bool { return r.now.sum() != r.was.sum() }
+
+func (st *loading) restatement(heads []head) *restatement {
+	r := &restatement{was: st.thread.archived, now: st.archiveState(heads)}
+	r.now.keep(&r.was, st)
+	// For an input that grows: a state that another reader has stored since the last round stays, unless this reader has
+	// new nodes.
+	settledElsewhere := st.settled != "" && st.settled != r.was.sum() && !st.grew
+	r.outdated = r.now.Updated < r.was.Updated || slices.Contains(r.was.Seen, r.now.sum()) || settledElsewhere
+	saysCurrent := st.header.Current != "" || len(heads) == 0 || heads[0].name != lineage.MainBranch
+	sameCurrent := r.now.Current == r.was.Current || !saysCurrent
+	r.keepsActive = !r.first() && sameCurrent || st.header.Current == "" && st.isEmpty(lineage.MainBranch)
+	return r
+}
+
+// restate gives the record of the thread what the archive states now. A title that others have set stays.
+func (st *loading) restate(r *restatement, heads []head) {
+	record := &st.thread.record
+	if record.Title == r.was.Title {
+		record.Title = r.now.Title
+	}
+	if len(heads) > 0 && heads[0].current && heads[0].context != nil && !r.keepsActive {
+		record.Active = heads[0].context.ID
+	}
+	if !r.first() {
+		r.now.Seen = append(slices.Clone(r.was.Seen[max(0, len(r.was.Seen)-maxSeen+1):]), r.was.sum())
+	}
+	st.state = r.now.sum()
+	record.Metadata = st.metadata(r.now, r.now.Metadata != r.was.Metadata || r.first() && st.header.Metadata != nil)
 }
 
 // readAgain reads the stored thread of a conversation and its contexts. It returns false if the thread was deleted.
@@ -98,7 +123,7 @@ func (l *loader) readAgain(st *loading, state backend.Reader) (found bool, err e
 	if err != nil {
 		return false, err
 	}
-	l.know(st, t, stored)
+	l.setStored(st, t, stored)
 	return true, l.existing(t, state)
 }
 

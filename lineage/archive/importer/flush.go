@@ -13,9 +13,9 @@ func (l *loader) flush() error {
 		f.release()
 		return context.Cause(l.ctx)
 	}
-	if l.open != nil && l.open.thread != nil && !l.open.lost {
+	if l.open != nil && l.open.thread != nil && !l.open.leftOut {
 		f.held = l.open
-		if err := l.hold(l.open.thread); err != nil {
+		if err := l.protect(l.open.thread); err != nil {
 			return err
 		}
 	}
@@ -36,7 +36,7 @@ func (l *loader) flush() error {
 	}
 	l.total.add(f.added)
 	l.writer.Release(f.Batch)
-	l.next = l.newFilling()
+	l.next = l.newDraft()
 	return nil
 }
 

@@ -189,7 +189,7 @@ func (g *Growing) read() error {
 			if err := g.loader.flush(); err != nil {
 				return err
 			}
-			if g.loader.open != nil && g.loader.open.lost {
+			if g.loader.open != nil && g.loader.open.leftOut {
 				return ErrDeleted
 			}
 			g.placed()
@@ -207,7 +207,7 @@ func (g *Growing) load(c *archive.Conversation) error {
 	if err := l.conversation(c); err != nil {
 		return err
 	}
-	if l.open != nil && l.open.lost {
+	if l.open != nil && l.open.leftOut {
 		return ErrDeleted
 	}
 	if l.next.empty() {
@@ -226,7 +226,7 @@ func (g *Growing) settle() error {
 		return err
 	}
 	if st != nil {
-		if st.lost {
+		if st.leftOut {
 			return ErrDeleted
 		}
 		st.thread.stage, st.settled = inStore, st.state

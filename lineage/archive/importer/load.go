@@ -21,7 +21,7 @@ func newLoader(ctx context.Context, store *lineage.Store, o Options) *loader {
 	if l.outlines == nil {
 		l.outlines = NewOutlines()
 	}
-	l.next = l.newFilling()
+	l.next = l.newDraft()
 	return l
 }
 
@@ -100,17 +100,17 @@ func (l *loader) progress(last bool) {
 func (l *loader) conversation(c *archive.Conversation) error {
 	l.report.damages(c)
 	st, err := l.continued(c)
-	if err != nil || st.lost {
+	if err != nil || st.leftOut {
 		return err
 	}
-	if err := l.refuseNamesake(st, c.Nodes); err != nil || st.lost {
+	if err := l.refuseNamesake(st, c.Nodes); err != nil || st.leftOut {
 		return err
 	}
-	if err := l.findCopied(st, c.Nodes); err != nil || st.lost {
+	if err := l.findCopied(st, c.Nodes); err != nil || st.leftOut {
 		return err
 	}
 	for nodes := range c.Parts() {
-		if err := l.nodes(st, nodes); err != nil || st.lost {
+		if err := l.nodes(st, nodes); err != nil || st.leftOut {
 			return err
 		}
 		l.next.retainPart(nodes)
@@ -134,7 +134,7 @@ func (l *loader) continued(c *archive.Conversation) (*loading, error) {
 		l.open = st
 	}
 	merge(&st.header, c)
-	if st.lost || st.thread != nil {
+	if st.leftOut || st.thread != nil {
 		return st, nil
 	}
 	if l.next.empty() {
@@ -156,7 +156,7 @@ func (l *loader) continued(c *archive.Conversation) (*loading, error) {
 func (l *loader) nodes(st *loading, all []archive.Node) error {
 	known := l.given.spansOf(all)
 	putInOrder(all, known)
-	leaves := leaveWay(all, st.header.Current)
+	leaves := leavePath(all, st.header.Current)
 	for nodes := range slices.Chunk(all, loadedAtOnce) {
 		if err := context.Cause(l.ctx); err != nil {
 			return err
@@ -171,7 +171,7 @@ func (l *loader) nodes(st *loading, all []archive.Node) error {
 			} else {
 				err = l.node(st, &prepared[i])
 			}
-			if err != nil || st.lost {
+			if err != nil || st.leftOut {
 				return err
 			}
 		}
@@ -186,7 +186,7 @@ func (l *loader) node(st *loading, p *prepared) error {
 		l.report.Messages++
 	}
 	err := l.place(st, p)
-	if l.keep && err == nil && !st.lost {
+	if l.keep && err == nil && !st.leftOut {
 		l.placed = append(l.placed, item{st, p})
 	}
 	return err

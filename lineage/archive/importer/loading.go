@@ -13,37 +13,40 @@ import (
 
 // loading is the state of a conversation being loaded.
 type loading struct {
+	// What the archive states of it, in all parts so far.
 	header archive.Conversation // without nodes
+	format string
+	bare   bool // archive.Format.Bare
 	// derived is set if the source id is derived from the whole content of the conversation, so
 	// that an equal id means equal content.
 	derived bool
 	// again is set if the archive had an earlier part of the conversation. If this part has no Current, the earlier
 	// one determines the current node.
 	again bool
-	// sought is set after the conversation was searched for an answer that shows what it was copied from. copiedFrom
-	// is the thread found, zero for none. copies is set if lines have other ids and times there.
-	sought     bool
-	copiedFrom structure.ThreadID
-	copies     bool
-	// lost is set if the thread was deleted during the import, or is another conversation. The rest of the conversation
-	// is left out. compared is set after it was compared with the thread: see refuseNamesake.
-	lost     bool
-	compared bool
-	format   string
-	bare     bool // archive.Format.Bare
-	// runOf is the title of an agent's run, if the file has only this run.
-	runOf   string
-	thread  *threadState
+	runOf string // the title of an agent's run, if the file has only this run
+
+	// Its messages.
 	nodes   nodeList
 	runs    []structure.RunID // of the nodes; the first is none
 	byID    map[archive.IDHash]int32
 	asides  []string // names; 0 is the conversation itself
 	asideOf map[string]int32
-	// named are the nodes with named branches.
-	named  []namedHead
-	last   []int32 // by aside, the last node, -1 for none
-	leaves leaves
-	round  uint32 // number of times that contexts were matched
+	named   []namedHead // the nodes with named branches
+	last    []int32     // by aside, the last node, -1 for none
+	leaves  leaves
+	round   uint32 // number of times that contexts were matched
+
+	// Its thread.
+	thread *threadState
+	// leftOut is set if the thread was deleted during the import, or is another conversation. The rest of the conversation
+	// is left out. compared is set after it was compared with the thread: see refuseNamesake.
+	leftOut  bool
+	compared bool
+	// sought is set after the conversation was searched for an answer that shows what it was copied from. copiedFrom
+	// is the thread found, zero for none. copies is set if lines have other ids and times there.
+	sought     bool
+	copiedFrom structure.ThreadID
+	copies     bool
 	// grew is set if a node was added since resume. state is the checksum of the archive's state that finish leaves
 	// in the thread. settled is the state that a growing input found in the thread at the start, or left there in its
 	// last round.
@@ -95,8 +98,8 @@ type threadState struct {
 	archived archiveState
 	existed  bool // before this import
 	stage    stage
-	// ours is set if, as far as known, the thread has only what this import added.
-	ours bool
+	// created is set if, as far as known, the thread has only what this import added.
+	created bool
 	// copies is loading.copies.
 	copies bool
 	// base are spans of other threads. For a thread in the store, they are in the histories of its contexts. For a new

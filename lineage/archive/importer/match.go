@@ -13,30 +13,35 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// matching assigns a context to each head: one that points to its message, else one that points to an earlier message
-// and is advanced, else a new one. No context is created for a leaf that a history of the thread continues, nor for a
-// current node that is not to become current.
+// matching gives each head a context: one that points to its message, else one that points to an earlier message and is
+// advanced, else a new one. needsContext names the heads that get none.
 type matching struct {
 	*loading
 	ctx   context.Context
 	store backend.Reader
-	// created are the new contexts by their branch names.
-	created  map[string]*contextState
-	branches map[string]*head
-	done     map[point]bool    // points that have a context; equal histories share it
-	claimed  map[int32][]int32 // by aside, the nodes of claimed heads whose histories were not walked yet
+	// created are the new contexts by their branch names, and heads the named heads by theirs.
+	created map[string]*contextState
+	heads   map[string]*head
+	// pointed are the points that have a context; equal histories share it.
+	pointed map[point]bool
+	// unwalked are, by aside, the nodes of heads that have claimed a context and whose histories were not walked yet.
+	unwalked map[int32][]int32
+	// keepsActive is set if the thread's active context stays, whatever message is current in the archive.
+	keepsActive bool
 	// implied is set if the archive does not state the current message, so that it is the last one read so far of an
 	// input that grows. If the store has messages after it, another reader has read more of the input, and its head
 	// stays.
 	implied bool
 }
 
-func (l *loader) match(st *loading, state backend.Reader, heads []head, stays bool) error {
+// match has each head claim the context that it belongs to, and then moves the contexts, or creates missing ones. Heads with a
+// name come to the branches of that name.
+func (l *loader) match(st *loading, state backend.Reader, heads []head, keepsActive bool) error {
 	st.round++
 	m := matching{
-		loading: st, ctx: l.ctx, store: state, created: make(map[string]*contextState),
-		branches: make(map[string]*head), done: make(map[point]bool), claimed: make(map[int32][]int32),
-		implied: st.header.Current == "" && (st.round > 1 || l.grows),
+		loading: st, ctx: l.ctx, store: state, created: make(map[string]*contextState), heads: make(map[string]*head),
+		pointed: make(map[point]bool), unwalked: make(map[int32][]int32),
+		keepsActive: keepsActive, implied: st.header.Current == "" && (st.round > 1 || l.grows),
 	}
 	for _, c := range st.thread.contexts {
 		if c.branch != "" {
@@ -45,11 +50,11 @@ func (l *loader) match(st *loading, state backend.Reader, heads []head, stays bo
 	}
 	for i := range heads {
 		if m.claim(&heads[i]); heads[i].name != "" {
-			m.branches[heads[i].name] = &heads[i]
+			m.heads[heads[i].name] = &heads[i]
 		}
 	}
 	for i := range heads {
-		if err := m.advance(&heads[i], stays); err != nil {
+		if err := m.advance(&heads[i]); err != nil {
 			return err
 		}
 	}
@@ -76,82 +81,106 @@ func (m *matching) names() int {
 	return len(m.created) + len(m.thread.outline.branches)
 }
 
-// claim assigns to a head the context of its branch, or one that points to its message.
+// claim gives a head the context of its branch, or for a head without a name one that points to its message.
 func (m *matching) claim(h *head) {
-	at := m.pointOf(m.nodes.at(h.node), h)
 	named := m.named(h.name)
 	if named != nil {
 		named.rename(h.metadata)
 	}
+	at := m.pointOf(h.node, h)
 	switch {
-	case h.name != "":
-		if h.context = named; h.context != nil && !h.context.Tip.IsZero() && !m.follows(h.node, h.context.Tip) {
-			h.name, h.context = "", nil // the branch was continued in the store and stays
+	case h.name == "":
+		if !m.pointed[at] {
+			h.context = m.free(at)
 		}
-	case !m.done[at]:
-		h.context = m.free(at)
+	case named != nil && !named.Tip.IsZero() && !m.follows(h.node, named.Tip):
+		h.name = "" // the branch was continued in the store and stays
+	default:
+		h.context = named
 	}
 	if h.context != nil {
-		h.context.taken, m.done[at] = true, true
+		h.context.taken, m.pointed[at] = true, true
 	}
 }
 
-// advance moves the context of a head to its message. If the head has no context and needs one, advance creates it.
-func (m *matching) advance(h *head, stays bool) error {
+// advance gives a head the context that it needs, and moves the context to the head's message.
+func (m *matching) advance(h *head) error {
 	if h.done {
 		return nil
 	}
 	h.done = true
-	if from := m.branches[h.parent]; from != nil {
-		if err := m.advance(from, stays); err != nil {
+	if parent := m.heads[h.parent]; parent != nil {
+		if err := m.advance(parent); err != nil {
 			return err
 		}
 	}
 	n := m.nodes.at(h.node)
-	if c := h.context; c != nil {
-		if !c.stored {
-			c.Metadata = h.metadata
-		}
-		c.moveTo(m.ref(n))
-		m.claimed[n.aside] = append(m.claimed[n.aside], h.node)
-		return nil
-	}
-	at := m.pointOf(n, h)
-	if h.name == "" && m.done[at] && !h.current {
-		return nil
-	}
-	if h.name == "" && (!h.current || stays || m.implied) {
-		if inner, err := m.thread.outline.continues(m.ctx, m.store, at.at); inner || err != nil {
+	if h.context == nil {
+		if needed, err := m.needsContext(h); !needed || err != nil {
 			return err
 		}
-	}
-	m.done[at] = true
-	for _, node := range m.claimed[n.aside] {
-		m.walk(node, nil)
-	}
-	delete(m.claimed, n.aside)
-	var behind *contextState
-	fork := m.walk(h.node, func(n loaded) bool {
-		behind = m.free(m.pointOf(n, h))
-		return behind != nil
-	})
-	if main := m.named(lineage.MainBranch); behind == nil && at.aside == "" && main != nil && main.Tip.IsZero() && !main.taken && h.name == "" {
-		if behind = main; !main.stored {
-			main.At = fork
+		h.context = m.take(h)
+	} else {
+		if !h.context.stored {
+			h.context.Metadata = h.metadata
 		}
+		m.unwalked[n.aside] = append(m.unwalked[n.aside], h.node)
 	}
-	if behind == nil || h.name != "" {
-		behind = m.newContext(h, at.aside, fork)
-	}
-	behind.taken = true
-	h.context = behind
-	behind.moveTo(m.ref(n))
+	h.context.moveTo(m.ref(n))
 	return nil
 }
 
+// needsContext reports whether a head that has claimed no context gets one. A head with a name does. Another does not if a
+// history that ends at its message has a context already, or if a history of the thread continues after its message. The
+// current one does nevertheless if its context becomes active.
+func (m *matching) needsContext(h *head) (bool, error) {
+	if h.name != "" {
+		return true, nil
+	}
+	at := m.pointOf(h.node, h)
+	if m.pointed[at] && !h.current {
+		return false, nil
+	}
+	if h.current && !m.keepsActive && !m.implied {
+		return true, nil
+	}
+	inner, err := m.thread.outline.continues(m.ctx, m.store, at.at)
+	return !inner, err
+}
+
+// take returns the context for a head that has claimed none. Without a name it is a free context that points to an earlier
+// message, or the main branch if that is empty. Otherwise it is a new one, which forks where the history meets others.
+func (m *matching) take(h *head) *contextState {
+	at := m.pointOf(h.node, h)
+	m.pointed[at] = true
+	aside := m.nodes.at(h.node).aside
+	for _, node := range m.unwalked[aside] {
+		m.walk(node, nil)
+	}
+	delete(m.unwalked, aside)
+	var free *contextState
+	fork := m.walk(h.node, func(node int32) bool {
+		free = m.free(m.pointOf(node, h))
+		return free != nil
+	})
+	var c *contextState
+	switch main := m.named(lineage.MainBranch); {
+	case h.name == "" && free != nil:
+		c = free
+	case h.name == "" && at.aside == "" && main != nil && main.Tip.IsZero() && !main.taken:
+		if c = main; !main.stored {
+			main.At = fork
+		}
+	default:
+		c = m.newContext(h, at.aside, fork)
+	}
+	c.taken = true
+	return c
+}
+
 // pointOf returns the point of a message in the aside of a head.
-func (m *matching) pointOf(n loaded, h *head) point {
-	return point{m.ref(n), m.asides[m.nodes.at(h.node).aside]}
+func (m *matching) pointOf(node int32, h *head) point {
+	return point{m.refOf(node), m.asides[m.nodes.at(h.node).aside]}
 }
 
 // free returns a context that points to a message and has no head yet.
@@ -169,13 +198,13 @@ func (m *matching) free(at point) *contextState {
 
 // walk visits a node and its ancestors. It stops at a node that was visited before or is in another aside, or when
 // found returns true, and returns the span there.
-func (m *matching) walk(node int32, found func(loaded) bool) structure.SpanRef {
+func (m *matching) walk(node int32, found func(node int32) bool) structure.SpanRef {
 	for aside := m.nodes.at(node).aside; node >= 0; node = m.nodes.at(node).parent {
 		n := m.nodes.at(node)
 		if n.visited == m.round || n.aside != aside {
 			return m.ref(n)
 		}
-		if found != nil && (found(n) || n.foreign || n.adopted) {
+		if found != nil && (found(node) || n.foreign || n.adopted) {
 			return m.ref(n)
 		}
 		m.nodes.visit(node, m.round)

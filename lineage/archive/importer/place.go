@@ -12,7 +12,7 @@ func (l *loader) place(st *loading, p *prepared) error {
 		if err := l.flush(); err != nil {
 			return err
 		}
-		if st.lost {
+		if st.leftOut {
 			return nil
 		}
 	}

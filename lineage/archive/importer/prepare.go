@@ -13,7 +13,7 @@ import (
 )
 
 // prepare creates the usages of nodes, finds their parents, and appends the nodes to st.nodes without placing them.
-// apart is the result of leaveWay for these nodes.
+// apart is the result of leavePath for these nodes.
 func (l *loader) prepare(st *loading, nodes []archive.Node, apart []bool) ([]prepared, error) {
 	// A few large allocations are cheaper than many small ones.
 	out := make([]prepared, len(nodes))
@@ -88,11 +88,11 @@ func (l *loader) parentOf(st *loading, n *archive.Node, aside int32) (int32, err
 				return parent, err
 			}
 		}
-		how := "it begins a history"
+		reason := "it begins a history"
 		if st.last[aside] >= 0 {
-			how = "it is put after the message before it"
+			reason = "it is put after the message before it"
 		}
-		l.report.repair(archive.Damaged(n.At.In("message "+n.ID), archive.Malformed("its parent %q is missing; %s", n.Parent, how)))
+		l.report.repair(archive.Damaged(n.At.In("message "+n.ID), archive.Malformed("its parent %q is missing; %s", n.Parent, reason)))
 	}
 	return st.last[aside], nil
 }

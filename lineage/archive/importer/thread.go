@@ -23,14 +23,14 @@ func (l *loader) begin(st *loading) error {
 	switch {
 	case errors.Is(err, lineage.ErrNotFound) && st.header.Continues != nil:
 		st.thread = t
-		l.lose(st, ErrDeleted)
+		l.leaveOut(st, ErrDeleted)
 		return nil
 	case errors.Is(err, lineage.ErrNotFound):
-		t.ours = true
+		t.created = true
 		err = l.newThread(st, t, state)
 	case err == nil:
 		t.existed, t.stage = true, inStore
-		l.know(st, t, was)
+		l.setStored(st, t, was)
 		err = l.shareOwn(t, state)
 	}
 	if l.grows && st.settled == "" {
@@ -40,8 +40,8 @@ func (l *loader) begin(st *loading) error {
 	return err
 }
 
-// know sets the state of a thread that is in the store.
-func (l *loader) know(st *loading, t *threadState, was *structure.Thread) {
+// setStored sets the state of a thread that is in the store.
+func (l *loader) setStored(st *loading, t *threadState, was *structure.Thread) {
 	t.record, t.was, t.archived = *was, was, archivedIn(was)
 	t.record.UserID = firstOf(was.UserID, l.userOf(st))
 }
@@ -56,20 +56,20 @@ func (l *loader) resumeOpen() error {
 	if err := l.resume(st); err != nil {
 		return err
 	}
-	if st.lost {
+	if st.leftOut {
 		return ErrDeleted
 	}
 	return nil
 }
 
 // resume reads the state of a conversation's thread again. If the thread was deleted, the conversation is marked
-// lost.
+// leftOut.
 func (l *loader) resume(st *loading) error {
 	t := st.thread
 	if t.stage != inStore {
 		return l.begin(st)
 	}
-	t.ours, st.grew = false, false
+	t.created, st.grew = false, false
 	clear(t.grown)
 	clear(t.ends)
 	state, err := l.state()
@@ -78,7 +78,7 @@ func (l *loader) resume(st *loading) error {
 	}
 	was, err := state.Thread(l.ctx, t.record.ID)
 	if errors.Is(err, lineage.ErrNotFound) || err == nil && was.Incarnation != t.record.Incarnation {
-		l.lose(st, ErrDeleted)
+		l.leaveOut(st, ErrDeleted)
 		return nil
 	}
 	if err != nil {
@@ -93,17 +93,17 @@ func (l *loader) resume(st *loading) error {
 			return err
 		}
 	}
-	l.know(st, t, was)
+	l.setStored(st, t, was)
 	if !t.existed {
 		return nil
 	}
 	return l.shareOwn(t, state)
 }
 
-// lose leaves out the rest of a conversation.
-func (l *loader) lose(st *loading, why error) {
-	if !st.lost {
-		st.lost = true
+// leaveOut leaves out the rest of a conversation.
+func (l *loader) leaveOut(st *loading, why error) {
+	if !st.leftOut {
+		st.leftOut = true
 		l.report.skip(archive.Damaged(archive.Position{File: l.file, Inside: "conversation " + st.header.SourceID}, why))
 	}
 }
@@ -126,7 +126,7 @@ func (l *loader) refuseNamesake(st *loading, nodes []archive.Node) error {
 	}
 	_, err = backend.FindFirst(l.ctx, state, nodes[0].ID, t.record.ID)
 	if errors.Is(err, lineage.ErrNotFound) {
-		l.lose(st, errNamesake)
+		l.leaveOut(st, errNamesake)
 		return nil
 	}
 	return err
@@ -233,9 +233,9 @@ func (t *threadState) state(c *outlined) *contextState {
 	return known
 }
 
-// hold completes a commit that has a part of a conversation. The thread gets its main branch, and contexts protect
+// protect completes a commit that has a part of a conversation. The thread gets its main branch, and contexts protect
 // the stored part from garbage collection.
-func (l *loader) hold(t *threadState) error {
+func (l *loader) protect(t *threadState) error {
 	if t.stage == absent {
 		return nil
 	}

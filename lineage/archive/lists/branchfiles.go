@@ -76,14 +76,14 @@ func readBranchFiles(ctx context.Context, in *archive.Input) iter.Seq2[*archive.
 			return
 		}
 		for _, name := range mainFirst(in.Files) {
-			one, f, err := in.OpenInput(ctx, name)
+			input, f, err := in.OpenInput(ctx, name)
 			if err != nil {
 				if !yield(nil, in.Unreadable(archive.Position{File: in.FileName(name)}, err)) {
 					return
 				}
 				continue
 			}
-			more := read(one)
+			more := read(input)
 			f.Close()
 			if !more {
 				return

@@ -73,14 +73,14 @@ func parentsFirst(nodes []archive.Node) []archive.Node {
 	}
 	out := make([]archive.Node, 0, len(nodes))
 	taken := make([]bool, len(nodes))
-	var way []int
+	var path []int
 	for i := range nodes {
 		for at, ok := i, true; ok && !taken[at]; at, ok = index[nodes[at].Parent] {
 			taken[at] = true
-			way = append(way, at)
+			path = append(path, at)
 		}
-		for ; len(way) > 0; way = way[:len(way)-1] {
-			out = append(out, nodes[way[len(way)-1]])
+		for ; len(path) > 0; path = path[:len(path)-1] {
+			out = append(out, nodes[path[len(path)-1]])
 		}
 	}
 	return out

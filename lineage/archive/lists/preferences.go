@@ -49,9 +49,9 @@ func preferencePair(item archive.Item) (*archive.Conversation, error) {
 	}
 	for _, side := range []struct {
 		branch string
-		said   []byte
+		raw    []byte
 	}{{"main", chosen}, {"rejected", rejected}} {
-		nodes, whole, err := dialogue(side.said, item)
+		nodes, whole, err := dialogue(side.raw, item)
 		if err != nil {
 			return nil, err
 		}
@@ -86,8 +86,8 @@ func dialogue(raw []byte, item archive.Item) (nodes []archive.Node, whole bool, 
 		if len(c.Skipped) > 0 {
 			return nil, false, c.Skipped[0].Err
 		}
-		for some := range c.Parts() {
-			nodes = append(nodes, some...)
+		for part := range c.Parts() {
+			nodes = append(nodes, part...)
 		}
 		for i := range nodes {
 			nodes[i].ID = ""

@@ -53,25 +53,25 @@ func turnsConversation(item archive.Item) (*archive.Conversation, error) {
 			c.Skip(at, archive.Malformed("turn is not an object"))
 			continue
 		}
-		var asked, answered []byte
+		var prompt, answered []byte
 		var extra rawjson.Object
 		for m := range rawjson.Members(raw) {
 			switch m.Key {
 			case "user":
-				asked = m.Value
+				prompt = m.Value
 			case "bot":
 				answered = m.Value
 			default:
 				extra.Add(m)
 			}
 		}
-		if asked == nil && answered == nil {
+		if prompt == nil && answered == nil {
 			c.Skip(at, archive.Malformed("turn without text"))
 		}
 		for _, message := range []struct {
 			role  string
 			value []byte
-		}{{"user", asked}, {"assistant", answered}} {
+		}{{"user", prompt}, {"assistant", answered}} {
 			if message.value == nil {
 				continue
 			}

@@ -28,7 +28,57 @@ func (d Drawn) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.T, "choice
 // unchanged, and it never uses an id twice, except that of a remnant.
 type Author struct {
 	Chooser
-	things int // number of ids used
+	Alike   Alike
+	things  int               // number of ids used
+	sourced map[string]uint64 // versions of messages with source ids of Alike
+}
+
+// Alike has ids that an engine may confuse, because it stores only a part of each. An Author with such ids prefers them.
+type Alike struct {
+	Bodies  [][]byte // with content ids that are alike
+	Chunks  [][]byte // with keys that are alike
+	Runs    []structure.RunID
+	Sources []string // of messages
+}
+
+// next takes one of the first few of a list, or returns false.
+func next[T any](a *Author, list *[]T) (one T, ok bool) {
+	if len(*list) == 0 || a.IntN(4) == 0 {
+		return one, false
+	}
+	i := a.IntN(min(len(*list), 3))
+	one = (*list)[i]
+	*list = slices.Delete(slices.Clone(*list), i, i+1)
+	return one, true
+}
+
+// incarnation returns that of a new thread: 1 if homes matter, because source ids are alike in one home.
+func (a *Author) incarnation() uint64 {
+	if len(a.Alike.Sources) > 0 {
+		return 1
+	}
+	return uint64(a.IntN(1 << 30))
+}
+
+// run returns an id for a run.
+func (a *Author) run() structure.RunID {
+	if id, ok := next(a, &a.Alike.Runs); ok {
+		return id
+	}
+	return fresh[structure.RunID](a)
+}
+
+// source returns the source id of a message, and the number of its version.
+func (a *Author) source() (id string, version uint64) {
+	if len(a.Alike.Sources) == 0 || a.IntN(4) == 0 {
+		return a.name("message"), uint64(1 + a.IntN(3))
+	}
+	id = oneOf(a, a.Alike.Sources)
+	if a.sourced == nil {
+		a.sourced = make(map[string]uint64)
+	}
+	a.sourced[id] += uint64(1 + a.IntN(100))
+	return id, a.sourced[id]
 }
 
 func fresh[T ~[16]byte](a *Author) T {
@@ -132,7 +182,7 @@ func (a *Author) name(of string) string {
 }
 
 func (a *Author) begin() []structure.Record {
-	t := &structure.Thread{ID: fresh[structure.ThreadID](a), UserID: "ada", Title: "talk", Incarnation: uint64(a.IntN(1 << 30)), CreatedAt: a.Now(), UpdatedAt: a.Now()}
+	t := &structure.Thread{ID: fresh[structure.ThreadID](a), UserID: "ada", Title: "talk", Incarnation: a.incarnation(), CreatedAt: a.Now(), UpdatedAt: a.Now()}
 	c := &structure.Context{ID: fresh[structure.ContextID](a), Thread: t.ID, CreatedAt: a.Now()}
 	return []structure.Record{t, c, &structure.Branch{Thread: t.ID, Name: "main", Context: c.ID, CreatedAt: a.Now()}}
 }
@@ -143,7 +193,7 @@ func (a *Author) extend(m *Model, in backend.Context) []structure.Record {
 	var records []structure.Record
 	at := in.Tip
 	if at.IsZero() || m.ends[at.Run] != at.Seq || m.closed[at.Run] {
-		run := &structure.Run{ID: fresh[structure.RunID](a), Parent: at, Home: m.homeOf(in.Thread)}
+		run := &structure.Run{ID: a.run(), Parent: at, Home: m.homeOf(in.Thread)}
 		records = append(records, run)
 		at = structure.SpanRef{Run: run.ID}
 	}
@@ -180,8 +230,7 @@ func (a *Author) span(records []structure.Record, m *Model, at structure.SpanRef
 			u.MetadataContent = bring()
 		}
 		if i == 1 {
-			u.SourceID = a.name("message")
-			u.Lookup = uint64(1 + a.IntN(3))
+			u.SourceID, u.Lookup = a.source()
 		}
 		span.Usages = append(span.Usages, u)
 	}
@@ -199,6 +248,13 @@ func (a *Author) content(m *Model) (content.ID, []structure.Record) {
 	if len(m.blocks) > 0 && a.IntN(3) == 0 {
 		return oneOf(a, slices.SortedFunc(maps.Keys(m.blocks), content.ID.Compare)), nil
 	}
+	if body, ok := next(a, &a.Alike.Bodies); ok {
+		b := a.block(content.Sum(body), body)
+		return b.ID, []structure.Record{b}
+	}
+	if body, ok := next(a, &a.Alike.Chunks); ok {
+		return a.chunked(body)
+	}
 	size := []int{0, 20, 20, 20, 300, 300, 1500, 5000}[a.IntN(8)]
 	body := bytes.Repeat([]byte(a.name("text")+"\n"), 1+size/6)[:size]
 	if size == 0 {
@@ -208,12 +264,18 @@ func (a *Author) content(m *Model) (content.ID, []structure.Record) {
 		}
 		return id, []structure.Record{a.block(id, body)}
 	}
-	b := a.block(content.Sum(body), body)
 	if a.IntN(6) > 0 {
+		b := a.block(content.Sum(body), body)
 		return b.ID, []structure.Record{b}
 	}
+	return a.chunked(body)
+}
+
+// chunked returns a large block of one chunk.
+func (a *Author) chunked(body []byte) (content.ID, []structure.Record) {
+	b := a.block(content.Sum(body), body)
 	key := content.KeyOf(body)
-	b.Body, b.Tree = nil, content.Root{Key: key, Size: int64(size)}
+	b.Body, b.Tree = nil, content.Root{Key: key, Size: int64(len(body))}
 	return b.ID, []structure.Record{&structure.Chunk{Key: key, Bytes: body}, b}
 }
 
@@ -248,7 +310,7 @@ func (a *Author) alternatives(m *Model, in backend.Context) []structure.Record {
 	records := []structure.Record{set}
 	brought := map[content.ID]bool{}
 	for range 2 {
-		run := &structure.Run{ID: fresh[structure.RunID](a), Parent: in.Tip, Home: m.homeOf(in.Thread)}
+		run := &structure.Run{ID: a.run(), Parent: in.Tip, Home: m.homeOf(in.Thread)}
 		records = append(records, run)
 		var span *structure.Span
 		records, span = a.span(records, m, structure.SpanRef{Run: run.ID, Seq: 1}, brought)

@@ -120,6 +120,18 @@ func testSearch(t *testing.T, s *store) {
 		require.Equal(t, query != "kingfisher", strings.Contains(results[0].Snippet, "German"), results[0].Snippet)
 	}
 
+	// What a program added to a message of a person is in a snippet only if what the person wrote does not match.
+	require.NoError(t, s.AddMessage(background, text("c", "added", "q", "user", "<system-reminder>\nThe osprey <b>is</b> blue.\n</system-reminder>\nWhich osprey?")))
+	for query, snippet := range map[string]string{
+		"osprey": "Which <mark>osprey</mark>?", "blue": "(system-reminder) The osprey <b>is</b> <mark>blue</mark>.",
+		"which blue": "(system-reminder) The osprey <b>is</b> <mark>blue</mark>.\n<mark>Which</mark> osprey?",
+	} {
+		results, err = s.SearchMessages(background, "c", query, chat.SearchOptions{})
+		require.NoError(t, err)
+		require.Len(t, results, 1, query)
+		require.Equal(t, snippet, results[0].Snippet)
+	}
+
 	for i := range chat.DefaultSearchLimit + 5 {
 		require.NoError(t, s.AddMessage(background, text("c", fmt.Sprint("m", i), "q", "user", "walrus")))
 	}

@@ -25,8 +25,8 @@ type unsaved struct {
 	lazy           bool
 }
 
-// session is an engine and its expected state.
-type session struct {
+// modeledEngine is an engine and its expected state.
+type modeledEngine struct {
 	*conversation
 	branch  string
 	pending []unsaved
@@ -41,7 +41,7 @@ type model struct {
 	heads       map[string]string
 	active      string
 	checkpoints map[string]string
-	sessions    []*session
+	sessions    []*modeledEngine
 	made        int
 }
 
@@ -55,7 +55,7 @@ func testModel(t *testing.T, s *store) {
 			messages: map[string]modelMessage{}, heads: map[string]string{"main": ""}, active: "main", checkpoints: map[string]string{},
 		}
 		for range 2 {
-			m.sessions = append(m.sessions, &session{conversation: m.open(m.chatID), branch: "main"})
+			m.sessions = append(m.sessions, &modeledEngine{conversation: m.open(m.chatID), branch: "main"})
 		}
 		r.Repeat(map[string]func(*rapid.T){
 			"set":        m.setAny,
@@ -80,7 +80,7 @@ func testModel(t *testing.T, s *store) {
 	})
 }
 
-func (m *model) any(r *rapid.T) *session {
+func (m *model) any(r *rapid.T) *modeledEngine {
 	return m.sessions[rapid.IntRange(0, len(m.sessions)-1).Draw(r, "engine")]
 }
 
@@ -96,7 +96,7 @@ func (m *model) text() string {
 	return fmt.Sprintf("%s.%03d", m.chatID, m.made)
 }
 
-func (m *model) put(s *session, u unsaved) {
+func (m *model) put(s *modeledEngine, u unsaved) {
 	f := engine.LastAssistantMessage(u.text)
 	if !u.lazy {
 		f = says(u.role, u.of, u.text)
@@ -168,7 +168,7 @@ func (m *model) line(head string) []string {
 const fresh = "\x00"
 
 // settled returns the pending messages with lazy ones resolved and one version of each.
-func (m *model) settled(s *session) []unsaved {
+func (m *model) settled(s *modeledEngine) []unsaved {
 	target := ""
 	for _, id := range m.line(m.heads[s.branch]) {
 		if m.messages[id].role == "assistant" {
@@ -211,7 +211,7 @@ func (m *model) settled(s *session) []unsaved {
 }
 
 // leads returns the pending messages that a save appends, and the message they follow.
-func (m *model) leads(s *session) (after string, pending []unsaved, versions bool) {
+func (m *model) leads(s *modeledEngine) (after string, pending []unsaved, versions bool) {
 	all := m.settled(s)
 	version := make(map[string]bool) // ids of saved messages with new versions
 	for _, u := range all {
@@ -242,7 +242,7 @@ func (m *model) leads(s *session) (after string, pending []unsaved, versions boo
 	return after, pending, versions
 }
 
-func (m *model) resolved(s *session) []string {
+func (m *model) resolved(s *modeledEngine) []string {
 	after, pending, _ := m.leads(s)
 	texts := m.texts(after)
 	for _, u := range pending {
@@ -318,7 +318,7 @@ func (m *model) saveAny(r *rapid.T) {
 }
 
 // to records that an engine has created a branch and switched to it.
-func (m *model) to(s *session, id string, b chat.BranchInfo) {
+func (m *model) to(s *modeledEngine, id string, b chat.BranchInfo) {
 	s.branch = m.name(s.branch)
 	m.heads[s.branch], m.active, s.pending = id, s.branch, nil
 	require.Equal(m.t, s.branch, b.Name)

@@ -131,6 +131,20 @@ func Everything(t testing.TB, store *lineage.Store, x *search.Index) {
 		}
 	}
 
+	// A snippet is of what people read.
+	_, err = c.Extend(bg, Item(structure.MessageUsage, "", content.TypeJSON,
+		`{"role":"user","content":[{"type":"text","text":"<environment_context>\n  <cwd>/pelican</cwd>\n</environment_context>"},{"type":"text","text":"A toucan in /pelican?"}]}`))
+	require.NoError(t, err)
+	for text, snippet := range map[string]string{
+		"pelican": "A toucan in /<mark>pelican</mark>?", "cwd": "(environment_context) <mark>cwd</mark>: /pelican",
+		"toucan cwd": "(environment_context) <mark>cwd</mark>: /pelican\nA <mark>toucan</mark> in /pelican?",
+	} {
+		hits, err := x.Search(bg, search.Query{Text: text})
+		require.NoError(t, err)
+		require.Len(t, hits, 1, text)
+		require.Equal(t, snippet, hits[0].Snippet)
+	}
+
 	// What becomes a conversation is found, and what becomes a record is not.
 	require.NoError(t, records.Update(bg, func(c *lineage.ContextInfo) error { c.Metadata = nil; return nil }))
 	hits, err := x.Search(bg, search.Query{Text: "bandicoot"})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -27,6 +28,8 @@ type Machine struct {
 	Also func(x *search.Index, q search.Query, seen map[string]string)
 	// Behind lets indexes leave out what is new. What they find must be there all the same.
 	Behind bool
+	// UpdateFor is that of searches.
+	UpdateFor time.Duration
 }
 
 // NewMachine returns a machine for an empty store.
@@ -212,7 +215,7 @@ func (m *Machine) compare(x *search.Index, q search.Query, seen map[string]strin
 				want = append(want, id+" "+text)
 			}
 		}
-		q.Text, q.Limit = word, 10_000
+		q.Text, q.Limit, q.UpdateFor = word, 10_000, m.UpdateFor
 		hits, err := x.Search(bg, q)
 		m.must(err)
 		for _, h := range hits {
@@ -230,6 +233,29 @@ func (m *Machine) compare(x *search.Index, q search.Query, seen map[string]strin
 	if m.Also != nil {
 		m.Also(x, q, seen)
 	}
+}
+
+// Unfinished searches with one index after the other when there is time for one transaction of an update each. What they find
+// must be there, and in the end they find everything.
+func (m *Machine) Unfinished(indexes ...*search.Index) {
+	m.Behind, m.UpdateFor = true, 1
+	before := uint64(0)
+	for i := 0; ; i++ {
+		x, behind := indexes[i%len(indexes)], uint64(0)
+		q := search.Query{Text: "ant", UpdateFor: m.UpdateFor, Behind: func(commits uint64, _ error) { behind = commits }}
+		_, err := x.Search(bg, q)
+		m.must(err)
+		if behind == 0 {
+			break
+		}
+		if i > 0 {
+			require.Less(m.t, behind, before, "each search brings the index forward")
+		}
+		before = behind
+		m.Check(x)
+	}
+	m.Behind, m.UpdateFor = false, 0
+	m.Check(indexes[0])
 }
 
 // match requires that an answer has what it should have, and nothing else.

@@ -44,7 +44,7 @@ func (t *Table) Price(u Use) (cost Money, ok bool) {
 	if o == nil {
 		return Money{}, false
 	}
-	factor := o.of.tiers[u.Tier]
+	factor := o.provider.tiers[u.Tier]
 	if u.Tier != "" && factor == nil {
 		return Money{}, false
 	}

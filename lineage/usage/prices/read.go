@@ -62,7 +62,7 @@ func (t *Table) load(p *provider) (err error) {
 		}
 	}
 	for _, m := range models {
-		o := &offer{of: p}
+		o := &offer{provider: p}
 		if o.matches, err = readMatch(m.Match, 0); err == nil {
 			o.prices, err = t.periods(m.Prices)
 		}
@@ -164,7 +164,7 @@ func (t *Table) rates(in map[string]json.RawMessage) (r rates, err error) {
 
 // rate reads a price: a number, or one with tiers.
 func (t *Table) rate(raw json.RawMessage, per int64) (*rate, error) {
-	one := func(n json.Number) (*big.Int, error) {
+	number := func(n json.Number) (*big.Int, error) {
 		price, err := parse(n.String())
 		if err != nil {
 			return nil, err
@@ -188,7 +188,7 @@ func (t *Table) rate(raw json.RawMessage, per int64) (*rate, error) {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	r, err := &rate{}, error(nil)
-	if r.base, err = one(in.Base); err != nil {
+	if r.base, err = number(in.Base); err != nil {
 		return nil, err
 	}
 	for _, step := range in.Tiers {
@@ -196,7 +196,7 @@ func (t *Table) rate(raw json.RawMessage, per int64) (*rate, error) {
 		if err != nil || !start.IsInt() {
 			return nil, fmt.Errorf("%w: a tier starts at %.64q", ErrInvalid, step.Start.String())
 		}
-		price, err := one(step.Price)
+		price, err := number(step.Price)
 		if err != nil {
 			return nil, err
 		}
@@ -242,10 +242,10 @@ func readMatches(and bool, raw json.RawMessage, depth int) (matcher, error) {
 		return nil, fmt.Errorf("%w: match %.100s", ErrInvalid, raw)
 	}
 	var all []matcher
-	for _, one := range list {
-		m, err := readMatch(one, depth+1)
+	for _, value := range list {
+		m, err := readMatch(value, depth+1)
 		if err != nil || m == nil {
-			return nil, fmt.Errorf("%w: match %.100s", ErrInvalid, one)
+			return nil, fmt.Errorf("%w: match %.100s", ErrInvalid, value)
 		}
 		all = append(all, m)
 	}

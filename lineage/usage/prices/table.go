@@ -58,9 +58,9 @@ type provider struct {
 
 // offer is a model with its prices. If several are in force, the last one counts.
 type offer struct {
-	of      *provider
-	matches matcher
-	prices  []period
+	provider *provider
+	matches  matcher
+	prices   []period
 }
 
 // period is the time in which prices are in force: always, from a day on, or at a time of day.

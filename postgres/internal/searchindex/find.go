@@ -111,8 +111,8 @@ func (v *view) mended(ctx context.Context, err error) error {
 	return err
 }
 
-// finding is a search.
-type finding struct {
+// activeSearch is a search in progress.
+type activeSearch struct {
 	*view
 	scope    *searched.Scope
 	into     searched.Collector
@@ -126,7 +126,7 @@ type finding struct {
 // Find implements searched.View.
 func (v *view) Find(ctx context.Context, s *searched.Scope, leaves []query.Leaf, condition query.Condition, into searched.Collector) (steps int, err error) {
 	into.Reset()
-	f := &finding{view: v, scope: s, into: into, leavesOf: make(map[int32][]int32), termsOf: make([][]int32, len(leaves))}
+	f := &activeSearch{view: v, scope: s, into: into, leavesOf: make(map[int32][]int32), termsOf: make([][]int32, len(leaves))}
 	if err := f.findTerms(ctx, leaves); err != nil {
 		return 0, err
 	}
@@ -141,7 +141,7 @@ func (v *view) Find(ctx context.Context, s *searched.Scope, leaves []query.Leaf,
 }
 
 // findTerms finds the terms of the leaves.
-func (f *finding) findTerms(ctx context.Context, leaves []query.Leaf) error {
+func (f *activeSearch) findTerms(ctx context.Context, leaves []query.Leaf) error {
 	var exact, low, high [][]byte
 	leafOf := make(map[string]int32)
 	var prefixes []int32
@@ -234,7 +234,7 @@ func required(c query.Condition, numbers map[query.Leaf]int) [][]int {
 
 // findDriver finds the texts by which messages are found: those with the rarest of the terms that a match must have, if
 // there are few. It reports false if nothing matches.
-func (f *finding) findDriver(ctx context.Context, leaves []query.Leaf, condition query.Condition) (possible bool, err error) {
+func (f *activeSearch) findDriver(ctx context.Context, leaves []query.Leaf, condition query.Condition) (possible bool, err error) {
 	numbers := make(map[query.Leaf]int, len(leaves))
 	for i, l := range leaves {
 		numbers[l] = i
@@ -293,7 +293,7 @@ func (x *Index) arguments(s *searched.Scope) []any {
 }
 
 // findOccurrences collects the places of the terms, and returns the number of steps in scope.
-func (f *finding) findOccurrences(ctx context.Context) (steps int, err error) {
+func (f *activeSearch) findOccurrences(ctx context.Context) (steps int, err error) {
 	s := f.scope
 	places := len(f.all) <= placed
 	var roles [][]byte
@@ -331,7 +331,7 @@ func (f *finding) findOccurrences(ctx context.Context) (steps int, err error) {
 }
 
 // read collects the rows of a statement.
-func (f *finding) read(rows pgx.Rows, places bool) error {
+func (f *activeSearch) read(rows pgx.Rows, places bool) error {
 	defer rows.Close()
 	var o searched.Occurrence
 	var text []byte

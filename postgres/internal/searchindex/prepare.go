@@ -13,11 +13,11 @@ import (
 )
 
 // prepare reads what the window needs.
-func (w *window) prepare(ctx context.Context) error {
+func (w *indexUpdate) prepare(ctx context.Context) error {
 	w.blocks, w.homes, w.runs = make(map[content.ID]*structure.Block), make(map[structure.ThreadID]structure.Home), make(map[string]int64)
 	w.lasts, w.restored, w.sources = make(map[string]uint64), make(map[content.ID]bool), make(map[searched.TextID]text)
 	w.tips.init()
-	for _, c := range w.w.Commits {
+	for _, c := range w.feed.Commits {
 		for _, r := range c.Records {
 			switch r := r.(type) {
 			case *structure.Block:
@@ -54,7 +54,7 @@ func (w *window) prepare(ctx context.Context) error {
 }
 
 // mentionSpans finds what is indexed of the steps.
-func (w *window) mentionSpans(ctx context.Context) error {
+func (w *indexUpdate) mentionSpans(ctx context.Context) error {
 	if err := w.fetchBlocks(ctx); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ const (
 )
 
 // fetchBlocks reads the blocks that the steps use and the window does not have. Those that are gone are nil.
-func (w *window) fetchBlocks(ctx context.Context) error {
+func (w *indexUpdate) fetchBlocks(ctx context.Context) error {
 	var missing []content.ID
 	for _, s := range w.spans {
 		for i := range s.Usages {
@@ -104,13 +104,13 @@ func (w *window) fetchBlocks(ctx context.Context) error {
 		}
 	}
 	for len(missing) > 0 {
-		some := missing[:min(len(missing), mostBlocks)]
-		missing = missing[len(some):]
-		blocks, err := w.w.State.Blocks(ctx, some)
+		batch := missing[:min(len(missing), mostBlocks)]
+		missing = missing[len(batch):]
+		blocks, err := w.feed.State.Blocks(ctx, batch)
 		if errors.Is(err, backend.ErrErased) || errors.Is(err, backend.ErrNotFound) {
 			blocks = blocks[:0]
-			for _, id := range some {
-				b, err := searched.BlockIn(ctx, w.w.State, id)
+			for _, id := range batch {
+				b, err := searched.BlockIn(ctx, w.feed.State, id)
 				if err != nil {
 					return err
 				}
@@ -123,11 +123,11 @@ func (w *window) fetchBlocks(ctx context.Context) error {
 		}
 		for i, b := range blocks {
 			if b != nil && len(b.Body) > mostKept {
-				less := *b
-				less.Body = nil
-				b = &less
+				described := *b
+				described.Body = nil
+				b = &described
 			}
-			w.blocks[some[i]] = b
+			w.blocks[batch[i]] = b
 		}
 	}
 	return nil

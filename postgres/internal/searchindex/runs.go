@@ -11,7 +11,7 @@ import (
 
 // findRuns looks up the numbers of runs that the window refers to. A run of a later window has none, and the later window
 // has what refers to it again.
-func (w *window) findRuns(ctx context.Context) error {
+func (w *indexUpdate) findRuns(ctx context.Context) error {
 	if err := w.readRuns(ctx, w.wantedRuns()); err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (w *window) findRuns(ctx context.Context) error {
 			w.runs[t.run] = w.next.runs
 			w.created = append(w.created, newRun{key: t.run})
 			w.lasts[t.run] = 1
-		} else if w.w.To == w.w.Head {
+		} else if w.feed.To == w.feed.Head {
 			return fmt.Errorf("run %x is missing: %w", t.run, searched.ErrDamaged)
 		}
 	}
@@ -43,7 +43,7 @@ func (w *window) findRuns(ctx context.Context) error {
 }
 
 // wantedRuns returns the keys of the runs whose numbers are not known yet.
-func (w *window) wantedRuns() (ids [][]byte) {
+func (w *indexUpdate) wantedRuns() (ids [][]byte) {
 	want := func(key string) {
 		if _, known := w.runs[key]; !known && key != "" {
 			w.runs[key] = 0
@@ -67,7 +67,7 @@ func (w *window) wantedRuns() (ids [][]byte) {
 }
 
 // readRuns reads the numbers of runs.
-func (w *window) readRuns(ctx context.Context, ids [][]byte) error {
+func (w *indexUpdate) readRuns(ctx context.Context, ids [][]byte) error {
 	if len(ids) == 0 {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 // Subjects that a window changed are written as they are in the snapshot.
 
 // addTip adds a tip. It is outside threads if its thread does not exist.
-func (w *window) addTip(ctx context.Context, t tip) error {
+func (w *indexUpdate) addTip(ctx context.Context, t tip) error {
 	if t.seq == 0 {
 		return nil
 	}
@@ -32,12 +32,12 @@ func (w *window) addTip(ctx context.Context, t tip) error {
 }
 
 // home returns the present home of a thread, zero if there is none.
-func (w *window) home(ctx context.Context, id structure.ThreadID) (structure.Home, error) {
+func (w *indexUpdate) home(ctx context.Context, id structure.ThreadID) (structure.Home, error) {
 	h, known := w.homes[id]
 	if known || id.IsZero() {
 		return h, nil
 	}
-	t, err := w.w.State.Thread(ctx, id)
+	t, err := w.feed.State.Thread(ctx, id)
 	if err == nil {
 		h = t.Home()
 	} else if !errors.Is(err, lineage.ErrNotFound) {
@@ -48,9 +48,9 @@ func (w *window) home(ctx context.Context, id structure.ThreadID) (structure.Hom
 }
 
 // settleThreads reads the changed threads.
-func (w *window) settleThreads(ctx context.Context) error {
+func (w *indexUpdate) settleThreads(ctx context.Context) error {
 	t := &w.threads
-	for id := range w.w.Changes.Threads {
+	for id := range w.feed.Changes.Threads {
 		t.saw(id)
 	}
 	was, err := w.indexedThreads(ctx, t.seen)
@@ -58,8 +58,8 @@ func (w *window) settleThreads(ctx context.Context) error {
 		return err
 	}
 	for _, id := range t.seen {
-		change, changed := w.w.Changes.Threads[id]
-		thread, err := w.w.State.Thread(ctx, id)
+		change, changed := w.feed.Changes.Threads[id]
+		thread, err := w.feed.State.Thread(ctx, id)
 		if errors.Is(err, lineage.ErrNotFound) {
 			thread, err = nil, nil
 		}
@@ -89,7 +89,7 @@ func (w *window) settleThreads(ctx context.Context) error {
 }
 
 // indexedThreads returns which of some threads are indexed, and whether they keep their runs.
-func (w *window) indexedThreads(ctx context.Context, threads []structure.ThreadID) (map[structure.ThreadID]bool, error) {
+func (w *indexUpdate) indexedThreads(ctx context.Context, threads []structure.ThreadID) (map[structure.ThreadID]bool, error) {
 	keep := make(map[structure.ThreadID]bool)
 	if len(threads) == 0 {
 		return keep, nil
@@ -112,14 +112,14 @@ func (w *window) indexedThreads(ctx context.Context, threads []structure.ThreadI
 }
 
 // settleContexts reads the tips of changed contexts.
-func (w *window) settleContexts(ctx context.Context) error {
-	for id, change := range w.w.Changes.Contexts {
+func (w *indexUpdate) settleContexts(ctx context.Context) error {
+	for id, change := range w.feed.Changes.Contexts {
 		if !change.Stated && !change.Moved {
 			continue
 		}
 		key := string(id[:])
 		w.tips.keys[key] = true
-		c, err := w.w.State.Context(ctx, id)
+		c, err := w.feed.State.Context(ctx, id)
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue
 		}
@@ -137,11 +137,11 @@ func (w *window) settleContexts(ctx context.Context) error {
 }
 
 // settleCheckpoints reads changed checkpoints.
-func (w *window) settleCheckpoints(ctx context.Context) error {
-	for name := range w.w.Changes.Checkpoints {
+func (w *indexUpdate) settleCheckpoints(ctx context.Context) error {
+	for name := range w.feed.Changes.Checkpoints {
 		key := checkpointKey(name)
 		w.tips.keys[key] = true
-		c, err := w.w.State.Checkpoint(ctx, name.Thread, name.Name)
+		c, err := w.feed.State.Checkpoint(ctx, name.Thread, name.Name)
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue
 		}
@@ -156,21 +156,21 @@ func (w *window) settleCheckpoints(ctx context.Context) error {
 }
 
 // settleSummaries reads the summaries of changed contexts. Each is a run with one step, which its context sees.
-func (w *window) settleSummaries(ctx context.Context) error {
-	for id, change := range w.w.Changes.Contexts {
+func (w *indexUpdate) settleSummaries(ctx context.Context) error {
+	for id, change := range w.feed.Changes.Contexts {
 		if !change.Stated && !change.Summarized {
 			continue
 		}
 		owner := searched.SummariesOf(id)
 		w.tips.owners[string(owner)] = true
-		c, err := w.w.State.Context(ctx, id)
+		c, err := w.feed.State.Context(ctx, id)
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		for r, err := range w.w.State.Summaries(ctx, id) {
+		for r, err := range w.feed.State.Summaries(ctx, id) {
 			if err != nil {
 				return err
 			}
@@ -181,7 +181,7 @@ func (w *window) settleSummaries(ctx context.Context) error {
 					return err
 				}
 			}
-			b, err := searched.BlockIn(ctx, w.w.State, r.Content)
+			b, err := searched.BlockIn(ctx, w.feed.State, r.Content)
 			if err != nil {
 				return err
 			}
@@ -194,20 +194,20 @@ func (w *window) settleSummaries(ctx context.Context) error {
 }
 
 // settleContents finds content that was erased, or stored again.
-func (w *window) settleContents(ctx context.Context) error {
-	changed := make([]content.ID, 0, len(w.w.Changes.Erased))
-	for id := range w.w.Changes.Erased {
+func (w *indexUpdate) settleContents(ctx context.Context) error {
+	changed := make([]content.ID, 0, len(w.feed.Changes.Erased))
+	for id := range w.feed.Changes.Erased {
 		changed = append(changed, id)
 	}
 	if w.before.erased {
-		again, err := w.storedAgain(ctx)
+		restored, err := w.storedAgain(ctx)
 		if err != nil {
 			return err
 		}
-		changed = append(changed, again...)
+		changed = append(changed, restored...)
 	}
 	for _, id := range changed {
-		b, err := searched.BlockIn(ctx, w.w.State, id)
+		b, err := searched.BlockIn(ctx, w.feed.State, id)
 		if err != nil {
 			return err
 		}
@@ -230,13 +230,13 @@ func (w *window) settleContents(ctx context.Context) error {
 }
 
 // restore adds the spans that use content that was stored again.
-func (w *window) restore(ctx context.Context, id content.ID) error {
+func (w *indexUpdate) restore(ctx context.Context, id content.ID) error {
 	w.restored[id] = true
-	for u, err := range w.w.State.Where(ctx, id) {
+	for u, err := range w.feed.State.Where(ctx, id) {
 		if err != nil {
 			return err
 		}
-		for step, err := range w.w.State.Path(ctx, u.Span, structure.Window{Last: 1}, backend.PathOptions{}) {
+		for step, err := range w.feed.State.Path(ctx, u.Span, structure.Window{Last: 1}, backend.PathOptions{}) {
 			if err != nil {
 				return err
 			}
@@ -247,7 +247,7 @@ func (w *window) restore(ctx context.Context, id content.ID) error {
 }
 
 // resummarize marks all contexts with summaries as changed, because summaries may use content that was stored again.
-func (w *window) resummarize(ctx context.Context) error {
+func (w *indexUpdate) resummarize(ctx context.Context) error {
 	return w.index.server.Read(ctx, func(b *pgx.Batch) {
 		b.Queue(`SELECT DISTINCT of FROM lineage_search_tip WHERE store = $1 AND of IS NOT NULL`, w.index.store).Query(func(rows pgx.Rows) error {
 			var owner []byte
@@ -256,7 +256,7 @@ func (w *window) resummarize(ctx context.Context) error {
 				if !ok {
 					return searched.ErrDamaged
 				}
-				w.w.Changes.Context(id, derived.ContextChange{Summarized: true})
+				w.feed.Changes.Context(id, derived.ContextChange{Summarized: true})
 				return nil
 			})
 			return err
@@ -265,11 +265,11 @@ func (w *window) resummarize(ctx context.Context) error {
 }
 
 // storedAgain returns the content that was erased and that the window stores.
-func (w *window) storedAgain(ctx context.Context) (again []content.ID, err error) {
+func (w *indexUpdate) storedAgain(ctx context.Context) (restored []content.ID, err error) {
 	stored := make(map[searched.TextID]content.ID)
 	var marks [][]byte
-	for _, id := range w.w.Changes.Stored {
-		if !w.w.Changes.Erased[id] {
+	for _, id := range w.feed.Changes.Stored {
+		if !w.feed.Changes.Erased[id] {
 			mark := searched.TextOf(id, erasedMark)
 			stored[mark] = id
 			marks = append(marks, mark[:])
@@ -279,15 +279,15 @@ func (w *window) storedAgain(ctx context.Context) (again []content.ID, err error
 		return nil, nil
 	}
 	err = w.index.server.Read(ctx, func(b *pgx.Batch) {
-		again = nil
+		restored = nil
 		b.Queue(`SELECT id FROM lineage_search_text WHERE store = $1 AND id = ANY($2::bytea[])`, w.index.store, marks).Query(func(rows pgx.Rows) error {
 			var id []byte
 			_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
-				again = append(again, stored[searched.TextID(id)])
+				restored = append(restored, stored[searched.TextID(id)])
 				return nil
 			})
 			return err
 		})
 	})
-	return again, err
+	return restored, err
 }

@@ -20,7 +20,7 @@ var errCleared = errors.New("the search index is of another epoch")
 type target struct {
 	*work
 	marked meta // as of the last call of Mark
-	adding *window
+	adding *indexUpdate
 }
 
 // Mark implements derived.Target.
@@ -75,7 +75,7 @@ const manyWords = "65536"
 // Apply implements derived.Target. Texts and mentions that are too many for one transaction are written in several before the
 // last one of the window. Writing them again changes nothing.
 func (t *target) Apply(ctx context.Context, w *derived.Window[Tx]) error {
-	t.adding = &window{index: t.Index, before: t.marked, next: t.marked, w: w}
+	t.adding = &indexUpdate{index: t.Index, before: t.marked, next: t.marked, feed: w}
 	if err := t.adding.prepare(ctx); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (t *target) applyMentions(ctx context.Context) error {
 	if len(w.mentions) <= MostWritten {
 		return nil
 	}
-	w.sorts = w.w.To == w.w.Head
+	w.sorts = w.feed.To == w.feed.Head
 	err := t.write(ctx, w.added, func(b *pgx.Batch) { w.writeTerms(b); w.writeWords(b); w.writeRuns(b) })
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func (t *target) write(ctx context.Context, added map[string]int32, statements f
 	last := w.next
 	w.next = t.marked
 	w.next.terms, w.next.runs = last.terms, last.runs
-	err := w.w.Write(ctx, func(tx Tx) error { return tx(statements) })
+	err := w.feed.Write(ctx, func(tx Tx) error { return tx(statements) })
 	if err == nil {
 		t.wrote(w.next, added)
 	}

@@ -16,7 +16,7 @@ import (
 var MostWritten = 1 << 17
 
 // findNew finds the texts that the index does not have.
-func (w *window) findNew(ctx context.Context) error {
+func (w *indexUpdate) findNew(ctx context.Context) error {
 	ask := make([][]byte, 0, len(w.order))
 	for i := range w.order {
 		ask = append(ask, w.order[i][:])
@@ -66,7 +66,7 @@ func (w *window) findNew(ctx context.Context) error {
 }
 
 // findTexts finds the words of the next texts, as many as a transaction writes. more reports whether there are others.
-func (w *window) findTexts(ctx context.Context) (more bool, err error) {
+func (w *indexUpdate) findTexts(ctx context.Context) (more bool, err error) {
 	w.ids, w.words, w.terms, w.numbers = nil, nil, nil, nil
 	at := make(map[string]int) // of a term in all
 	var all []string
@@ -109,7 +109,7 @@ func (w *window) findTexts(ctx context.Context) (more bool, err error) {
 }
 
 // read returns a text, "" if it is gone.
-func (w *window) read(ctx context.Context, id searched.TextID) (string, error) {
+func (w *indexUpdate) read(ctx context.Context, id searched.TextID) (string, error) {
 	from := w.sources[id]
 	if from.name != "" {
 		return from.name, nil
@@ -117,15 +117,15 @@ func (w *window) read(ctx context.Context, id searched.TextID) (string, error) {
 	b := w.blocks[from.content]
 	if !searched.HasBody(b) {
 		var err error
-		if b, err = searched.BlockIn(ctx, w.w.State, from.content); b == nil {
+		if b, err = searched.BlockIn(ctx, w.feed.State, from.content); b == nil {
 			return "", err
 		}
 	}
-	return searched.ReadText(ctx, w.w.State, from.kind, b, id.Reading())
+	return searched.ReadText(ctx, w.feed.State, from.kind, b, id.Reading())
 }
 
 // number returns the numbers of terms. New terms get the next numbers.
-func (w *window) number(ctx context.Context, all []string) ([]int32, error) {
+func (w *indexUpdate) number(ctx context.Context, all []string) ([]int32, error) {
 	known := w.index.known.of(&w.before)
 	numbers := make([]int32, len(all))
 	at := make(map[string]int)

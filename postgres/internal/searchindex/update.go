@@ -12,8 +12,8 @@ import (
 )
 
 // Update implements searched.Index.
-func (x *Index) Update(ctx context.Context, store *lineage.Store, progress func(done, total uint64)) error {
-	err := x.update(ctx, store, progress)
+func (x *Index) Update(ctx context.Context, store *lineage.Store, u searched.Updating) error {
+	err := x.update(ctx, store, u)
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("search index: %w", context.Cause(ctx))
 	}
@@ -26,7 +26,7 @@ func (x *Index) Update(ctx context.Context, store *lineage.Store, progress func(
 	return nil
 }
 
-func (x *Index) update(ctx context.Context, store *lineage.Store, progress func(done, total uint64)) (err error) {
+func (x *Index) update(ctx context.Context, store *lineage.Store, u searched.Updating) (err error) {
 	head, err := store.View().Head(ctx)
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (x *Index) update(ctx context.Context, store *lineage.Store, progress func(
 	}()
 	repaired := false
 	for cleared := 0; cleared < mostRepeated; cleared++ {
-		m, err := w.waited(ctx, head, progress)
+		m, err := w.waited(ctx, head, u)
 		if err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (x *Index) update(ctx context.Context, store *lineage.Store, progress func(
 				return nil
 			}
 			t := &target{work: w}
-			f := derived.Follower[Tx]{Store: store, Target: t, Commits: true, Limit: searched.WindowLimit, Progress: progress}
+			f := derived.Follower[Tx]{Store: store, Target: t, Commits: true, Limit: searched.WindowLimit, Progress: u.Progress, Until: u.Until}
 			_, err := f.Run(ctx)
 			damaged := errors.Is(err, searched.ErrDamaged) || x.server.Damaged(err)
 			switch {
@@ -91,7 +91,7 @@ func (x *Index) Collected(ctx context.Context) (err error) {
 		}
 	}()
 	for range mostRepeated {
-		m, err := w.waited(ctx, backend.Cursor{}, nil)
+		m, err := w.waited(ctx, backend.Cursor{}, searched.Updating{})
 		if err != nil || !m.exists || m.usable() {
 			return err
 		}

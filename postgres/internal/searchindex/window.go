@@ -9,13 +9,13 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// window has the changes that one window of the feed makes to the index. They are prepared from the store and the tables, and
+// indexUpdate has the changes that one window of the feed makes to the index. They are prepared from the store and the tables, and
 // then written by one transaction.
-type window struct {
+type indexUpdate struct {
 	index        *Index
 	before, next meta // of the index
 	stamp        int64
-	w            *derived.Window[Tx]
+	feed         *derived.Window[Tx]
 
 	blocks  map[content.ID]*structure.Block
 	spans   []*structure.Span
@@ -72,7 +72,7 @@ type text struct {
 // erasedMark is the reading of a row that marks content as erased, whether or not it is indexed.
 const erasedMark form.Reading = 0xfe
 
-func (w *window) mention(m mention, from text) {
+func (w *indexUpdate) mention(m mention, from text) {
 	w.mentions = append(w.mentions, m)
 	if _, known := w.sources[m.text]; !known {
 		w.sources[m.text] = from

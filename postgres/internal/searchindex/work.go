@@ -7,7 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/derived"
 )
 
 // work is an update or clearing of an index by a process.
@@ -19,8 +21,9 @@ type work struct {
 
 func (x *Index) work() *work { return &work{Index: x, owner: rand.Int64()} }
 
-// waited returns the row when no other process is working, or when the index has a commit.
-func (w *work) waited(ctx context.Context, head backend.Cursor, progress func(done, total uint64)) (meta, error) {
+// waited returns the row when no other process is working, or when the index has a commit. It is derived.ErrUnfinished if
+// another process works on an index that can be searched when there is no more time.
+func (w *work) waited(ctx context.Context, head backend.Cursor, u searched.Updating) (meta, error) {
 	var first *meta
 	for {
 		m, err := w.meta(ctx)
@@ -32,8 +35,11 @@ func (w *work) waited(ctx context.Context, head backend.Cursor, progress func(do
 		} else if first == nil {
 			first = &m
 		}
-		if progress != nil && first != nil && m.At.Number > first.At.Number {
-			progress(m.At.Number-first.At.Number, head.Number-first.At.Number)
+		if !u.Until.IsZero() && time.Now().After(u.Until) && m.usable() {
+			return m, derived.ErrUnfinished
+		}
+		if u.Progress != nil && first != nil && m.At.Number > first.At.Number {
+			u.Progress(m.At.Number-first.At.Number, head.Number-first.At.Number)
 		}
 		select {
 		case <-ctx.Done():

@@ -8,7 +8,7 @@ import (
 
 // write executes the changes of the window, after its position was replaced. It does not change the window: the transaction
 // may be repeated.
-func (w *window) write(tx Tx) error {
+func (w *indexUpdate) write(tx Tx) error {
 	store, moved := w.index.store, make(map[int64]bool)
 	for _, r := range w.created {
 		moved[w.runs[r.key]] = true // its thread may keep its runs
@@ -55,7 +55,7 @@ func movedBy(moved map[int64]bool) func(pgx.Rows) error {
 	}
 }
 
-func (w *window) writeThreads(b *pgx.Batch, moved map[int64]bool) {
+func (w *indexUpdate) writeThreads(b *pgx.Batch, moved map[int64]bool) {
 	store, t := w.index.store, &w.threads
 	if len(t.gone) > 0 {
 		b.Queue(`UPDATE lineage_search_run SET thread = NULL WHERE store = $1 AND thread = ANY($2::bytea[]) RETURNING number`, store, t.gone).Query(movedBy(moved))
@@ -72,7 +72,7 @@ ON CONFLICT (store, id) DO UPDATE SET username = excluded.username, keeps = excl
 	}
 }
 
-func (w *window) writeRuns(b *pgx.Batch) {
+func (w *indexUpdate) writeRuns(b *pgx.Batch) {
 	store := w.index.store
 	var numbers, parents, afters, lasts []int64
 	var ids, threads [][]byte
@@ -109,7 +109,7 @@ AS r (number, id, parent, after, thread, last)`+known, store, numbers, ids, pare
 	}
 }
 
-func (w *window) writeTips(b *pgx.Batch, moved map[int64]bool) {
+func (w *indexUpdate) writeTips(b *pgx.Batch, moved map[int64]bool) {
 	store, t := w.index.store, &w.tips
 	if len(t.owners) > 0 {
 		var owners [][]byte
@@ -148,13 +148,13 @@ ON CONFLICT (store, id) DO UPDATE SET thread = excluded.thread, run = excluded.r
 	}
 }
 
-func (w *window) writeTerms(b *pgx.Batch) {
+func (w *indexUpdate) writeTerms(b *pgx.Batch) {
 	if len(w.terms) > 0 {
 		b.Queue(`INSERT INTO lineage_search_term (store, term, number) SELECT $1, t.term, t.number FROM unnest($2::bytea[], $3::integer[]) AS t (term, number)`, w.index.store, w.terms, w.numbers)
 	}
 }
 
-func (w *window) writeWords(b *pgx.Batch) {
+func (w *indexUpdate) writeWords(b *pgx.Batch) {
 	if len(w.ids) > 0 {
 		b.Queue(`INSERT INTO lineage_search_text (store, id, words) SELECT $1, t.id, t.words::integer[] FROM unnest($2::bytea[], $3::text[]) AS t (id, words)
 ON CONFLICT (store, id) DO UPDATE SET words = excluded.words`, w.index.store, w.ids, w.words)
@@ -162,7 +162,7 @@ ON CONFLICT (store, id) DO UPDATE SET words = excluded.words`, w.index.store, w.
 }
 
 // writeMarks writes which content is erased.
-func (w *window) writeMarks(b *pgx.Batch) {
+func (w *indexUpdate) writeMarks(b *pgx.Batch) {
 	store := w.index.store
 	var erased, restored [][]byte
 	for _, id := range w.erased {
@@ -181,7 +181,7 @@ func (w *window) writeMarks(b *pgx.Batch) {
 	}
 }
 
-func (w *window) writeMentions(b *pgx.Batch) {
+func (w *indexUpdate) writeMentions(b *pgx.Batch) {
 	var texts, roles [][]byte
 	var runs, seqs []int64
 	var heads, kinds []int32
@@ -203,7 +203,7 @@ AS u (text, run, seq, head, kind, role) JOIN lineage_search_text t ON t.store = 
 }
 
 // reach updates the last visible step of moved runs, and of the runs before them.
-func (w *window) reach(tx Tx, moved map[int64]bool) error {
+func (w *indexUpdate) reach(tx Tx, moved map[int64]bool) error {
 	for len(moved) > 0 {
 		var numbers []int64
 		for n := range moved {

@@ -17,12 +17,13 @@ function conversation() {
     if (first?.isConnected) scrollBy({ top: first.getBoundingClientRect().top - was, behavior: "instant" });
   }
   // The prompts of the whole history, by position. Those on the page come from its messages, the others are fetched once.
-  let asked = new Map();
+  let asked = new Map(), cut = false; // earlier ones are not listed
   function prompts() {
     const index = $("#prompts"); if (!index) return;
     for (const at of asked.keys()) if (at >= number("from") && at <= number("to")) asked.delete(at);
     for (const m of own()) { const at = Number(m.dataset.pos); if (m.dataset.prompt && !asked.has(at)) asked.set(at, { id: m.id, text: m.dataset.prompt }); }
     index.replaceChildren(...[...asked.keys()].sort((a, b) => a - b).map((at) => { const li = document.createElement("li"), a = document.createElement("a"), b = document.createElement("bdi"); a.href = at >= number("from") && at <= number("to") ? "#" + asked.get(at).id : address({ at }) + "#m" + at; a.dataset.pos = at; b.textContent = asked.get(at).text; a.append(b); li.append(a); return li; }));
+    if (cut) { const li = document.createElement("li"); li.className = "note"; li.textContent = "Earlier prompts are not listed."; index.prepend(li); }
     spy();
   }
   const elsewhere = soon(200, async () => {
@@ -30,6 +31,7 @@ function conversation() {
     const u = new URL(address({}), location.href); u.pathname += "/prompts";
     const list = $(".prompts", await fetchPart(u)); if (!list) return;
     asked = new Map($$("li", list).map((li) => [Number(li.dataset.pos), { id: "m" + li.dataset.pos, text: li.textContent }]));
+    cut = list.dataset.earlier !== undefined;
     prompts();
     if (list.dataset.rest !== undefined) elsewhere();
   });

@@ -121,11 +121,11 @@ func FinishDeletions(ctx context.Context, db *sqladapter.DB) (n int, err error) 
 // FinishDeletion completes the deletion of a chat. Other processes may do the same concurrently, and create the chat
 // again afterwards. So each transaction locks the deletion, and stops if it is gone.
 func FinishDeletion(ctx context.Context, db *sqladapter.DB, id string) error {
-	over := false
+	finished := false
 	step := func(do func(c *sqladapter.Conn) error) error {
 		return db.Write(ctx, func(c *sqladapter.Conn) error {
 			n, err := c.Exec(ctx, deletionSQL.hold, id)
-			if over = err == nil && n == 0; err != nil || over {
+			if finished = err == nil && n == 0; err != nil || finished {
 				return cmp.Or(err, sqladapter.ErrUnchanged)
 			}
 			return do(c)
@@ -134,7 +134,7 @@ func FinishDeletion(ctx context.Context, db *sqladapter.DB, id string) error {
 	for _, part := range []struct{ list, remove sqladapter.Statement }{
 		{deletionSQL.checkpoints, tables.Checkpoints.Remove}, {deletionSQL.branches, tables.Branches.Remove},
 	} {
-		for n := deletePart; n == deletePart && !over; {
+		for n := deletePart; n == deletePart && !finished; {
 			err := step(func(c *sqladapter.Conn) error {
 				ids, err := lists.Collect(ctx, c, lists.ScanString, part.list, id, deletePart)
 				if n = len(ids); err != nil || n == 0 {
@@ -147,7 +147,7 @@ func FinishDeletion(ctx context.Context, db *sqladapter.DB, id string) error {
 			}
 		}
 	}
-	for n := int64(indexPart); n == indexPart && !over && db.Dialect().Search().Numbered; {
+	for n := int64(indexPart); n == indexPart && !finished && db.Dialect().Search().Numbered; {
 		err := step(func(c *sqladapter.Conn) (err error) {
 			for _, s := range []sqladapter.Statement{deletionSQL.texts, deletionSQL.terms, deletionSQL.known} {
 				if n, err = c.Exec(ctx, s, id, indexPart); err != nil {
@@ -166,7 +166,7 @@ func FinishDeletion(ctx context.Context, db *sqladapter.DB, id string) error {
 		return err
 	}
 	for batch := range lists.Batches(ids, deletePart) {
-		if err := step(func(c *sqladapter.Conn) error { return DeleteMessages(ctx, c, batch) }); err != nil || over {
+		if err := step(func(c *sqladapter.Conn) error { return DeleteMessages(ctx, c, batch) }); err != nil || finished {
 			return err
 		}
 	}
@@ -181,7 +181,7 @@ func FinishDeletion(ctx context.Context, db *sqladapter.DB, id string) error {
 
 // leavesFirst returns the messages of a chat, each before its parent.
 func leavesFirst(ctx context.Context, c *sqladapter.Conn, chatID string) ([]string, error) {
-	links, err := lists.Collect(ctx, c, func(rows *sqladapter.Rows) (l Link, err error) {
+	links, err := lists.Collect(ctx, c, func(rows *sqladapter.Rows) (l Edge, err error) {
 		var parent sql.NullString
 		err = rows.Scan(new(sql.RawBytes), &l.ID, &parent)
 		l.Parent = parent.String

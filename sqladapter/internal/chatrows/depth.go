@@ -156,11 +156,11 @@ func DepthsInChats(ctx context.Context, c *sqladapter.Conn, chats []string) (New
 		return NewDepths{}, err
 	}
 	for _, id := range slices.Sorted(maps.Keys(links)) {
-		some, loose, err := depthsOf(links[id])
+		known, loose, err := depthsOf(links[id])
 		if err != nil {
 			return NewDepths{}, err
 		}
-		maps.Copy(d.depths, some)
+		maps.Copy(d.depths, known)
 		maps.Copy(d.loose, loose)
 	}
 	return d, nil
@@ -176,11 +176,11 @@ func epochsOf(ctx context.Context, c *sqladapter.Conn, chats []string) (map[stri
 }
 
 // linksOf returns the messages of chats with their parents.
-func linksOf(ctx context.Context, c *sqladapter.Conn, chats []string) (map[string][]Link, error) {
-	links := make(map[string][]Link)
+func linksOf(ctx context.Context, c *sqladapter.Conn, chats []string) (map[string][]Edge, error) {
+	links := make(map[string][]Edge)
 	_, err := lists.CollectList(ctx, c, func(rows *sqladapter.Rows) (_ struct{}, err error) {
 		var chatID string
-		var l Link
+		var l Edge
 		var parent sql.NullString
 		err = rows.Scan(&chatID, &l.ID, &parent)
 		l.Parent = parent.String
@@ -198,24 +198,24 @@ func AllDepths(ctx context.Context, c *sqladapter.Conn, chats []string) (map[str
 	}
 	depths := make(map[string]int)
 	for _, id := range slices.Sorted(maps.Keys(links)) {
-		some, err := DepthsOf(links[id])
+		known, err := DepthsOf(links[id])
 		if err != nil {
 			return nil, err
 		}
-		maps.Copy(depths, some)
+		maps.Copy(depths, known)
 	}
 	return depths, nil
 }
 
 // DepthsOf returns the lengths of the chains formed by links. Parents that are not in links do not
 // count.
-func DepthsOf(links []Link) (map[string]int, error) {
+func DepthsOf(links []Edge) (map[string]int, error) {
 	depths, _, err := depthsOf(links)
 	return depths, err
 }
 
 // depthsOf is DepthsOf. loose are the messages whose chains do not reach a root, because a parent is not in links.
-func depthsOf(links []Link) (depths map[string]int, loose map[string]bool, err error) {
+func depthsOf(links []Edge) (depths map[string]int, loose map[string]bool, err error) {
 	parents := make(map[string]string, len(links))
 	for _, l := range links {
 		parents[l.ID] = l.Parent

@@ -27,12 +27,12 @@ var readSQL = struct {
 // ReadBatch is the number of messages read per query.
 const ReadBatch = 200
 
-// Link is a message and its parent.
-type Link struct{ ID, Parent string }
+// Edge is a message and its parent.
+type Edge struct{ ID, Parent string }
 
 // ScanLink scans a row with an id and a parent that may be null.
-func ScanLink(rows *sqladapter.Rows) (Link, error) {
-	var l Link
+func ScanLink(rows *sqladapter.Rows) (Edge, error) {
+	var l Edge
 	var parent sql.NullString
 	err := rows.Scan(&l.ID, &parent)
 	l.Parent = parent.String

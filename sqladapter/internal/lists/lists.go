@@ -96,11 +96,11 @@ func CollectList[T any](
 	for part := range Batches(ids, Max) {
 		list := Padded(part)
 		rows, err := c.QueryN(ctx, s, len(list), append(others[:len(others):len(others)], list...)...)
-		some, err := All(rows, err, scan)
+		page, err := All(rows, err, scan)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, some...)
+		found = append(found, page...)
 	}
 	return found, nil
 }

@@ -38,7 +38,7 @@ func (s Statement) IsFor(d sqladapter.Dialect) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(string(s.Text), name) })
 	}
 	return (search.Numbered || !has(`"rowid"`, `"row"`, `"hasText"`, `"lineage_terms"`, `"lineage_chats"`)) &&
-		(search.Depths || !has(`"depth"`)) && (syntax.RowValues == sqladapter.AllColumns || !has(`"updatedAt" + 0`)) && (syntax.Epochs || !has(`"lineage_chains"`, `"epoch"`))
+		(search.Depths || !has(`"depth"`)) && (syntax.RowValues == sqladapter.AllColumns || !has(`{until:all `)) && (syntax.Epochs || !has(`"lineage_chains"`, `"epoch"`))
 }
 
 // Most returns the maximum number of repetitions of the statement's mark.
@@ -94,6 +94,11 @@ func Of() ([]Statement, error) {
 	for _, t := range tables.All {
 		for name, text := range statementsOf(t) {
 			found = append(found, Statement{t.Name + "." + name, text})
+		}
+	}
+	for _, s := range found {
+		if strings.Contains(string(s.Text), "{after:user ") {
+			found = append(found, Statement{s.Name + " of all times", s.Text.OfAllTimes()})
 		}
 	}
 	slices.SortFunc(found, func(a, b Statement) int { return strings.Compare(a.Name, b.Name) })

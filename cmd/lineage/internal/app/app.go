@@ -34,6 +34,9 @@ type App struct {
 	// Durability is "full" or "normal".
 	Durability string
 
+	// elsewhere says that there is another store, empty if there is none.
+	elsewhere string
+
 	// Rebuilt are the warnings about an index that was rebuilt when the store was opened.
 	Rebuilt []string
 
@@ -49,7 +52,7 @@ type App struct {
 func New(stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) *App {
 	a := &App{Stdin: stdin, getenv: getenv, Out: screen.Of(stdout, getenv), Err: screen.Of(stderr, getenv)}
 	a.buffer = bufio.NewWriterSize(stdout, 64<<10)
-	a.Out.W = screen.NewFilter(a.buffer)
+	a.Out.W = screen.NewSanitizer(a.buffer)
 	return a
 }
 

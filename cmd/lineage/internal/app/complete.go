@@ -26,22 +26,22 @@ func (a *App) CompleteArguments(c *cobra.Command) {
 	switch {
 	case len(c.ValidArgs) > 0:
 	case has("THREAD"):
-		c.ValidArgsFunction = a.Completion((*Session).ThreadNames)
+		c.ValidArgsFunction = a.Completion((*OpenStore).ThreadNames)
 	case c.Name() == "merge", has("CONTEXT", "BRANCH", "[NAME]", "POSITION", "MESSAGE", "CONTENT", "A [B]", "ALTERNATIVE"), c.Name() == "delete":
-		c.ValidArgsFunction = a.Completion(func(s *Session, ctx context.Context) ([]string, error) { return s.Refs.Names(ctx) })
+		c.ValidArgsFunction = a.Completion(func(s *OpenStore, ctx context.Context) ([]string, error) { return s.Refs.Names(ctx) })
 	case c.Name() == "restore-checkpoint":
-		c.ValidArgsFunction = a.Completion(func(s *Session, ctx context.Context) ([]string, error) { return s.Refs.Checkpoints(ctx) })
+		c.ValidArgsFunction = a.Completion(func(s *OpenStore, ctx context.Context) ([]string, error) { return s.Refs.Checkpoints(ctx) })
 	}
 }
 
 // Completion returns a function that offers the names that list returns. A name may have a description after a tab.
 // If the store cannot be opened at once, no names are offered.
-func (a *App) Completion(list func(*Session, context.Context) ([]string, error)) cobra.CompletionFunc {
+func (a *App) Completion(list func(*OpenStore, context.Context) ([]string, error)) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		a.Wait = 0
 		a.Err = screen.Of(io.Discard, a.getenv)
 		var names []cobra.Completion
-		err := a.Open(c.Context(), Reading, func(ctx context.Context, s *Session) error {
+		err := a.Open(c.Context(), Reading, func(ctx context.Context, s *OpenStore) error {
 			all, err := list(s, ctx)
 			for _, name := range all {
 				value, _, _ := strings.Cut(name, "\t")
@@ -59,7 +59,7 @@ func (a *App) Completion(list func(*Session, context.Context) ([]string, error))
 }
 
 // ThreadNames returns the ids of threads, with their titles.
-func (s *Session) ThreadNames(ctx context.Context) ([]string, error) {
+func (s *OpenStore) ThreadNames(ctx context.Context) ([]string, error) {
 	var names []string
 	for t, err := range s.Store.View().Threads(ctx, lineage.ThreadID{}) {
 		if err != nil {

@@ -22,7 +22,7 @@ import (
 const ThreadFile = "current-thread"
 
 // currentThread returns the current thread, nil if there is none.
-func (s *Session) currentThread(ctx context.Context) (*lineage.Thread, error) {
+func (s *OpenStore) currentThread(ctx context.Context) (*lineage.Thread, error) {
 	if name := s.NamedThread(); name != "" {
 		return refs.New(s.Store, nil).Thread(ctx, name)
 	}
@@ -41,7 +41,7 @@ func (s *Session) currentThread(ctx context.Context) (*lineage.Thread, error) {
 
 // chosenThread returns the thread that was chosen, zero if none was. A damaged file is an error, because a message
 // must not be added to a wrong thread.
-func (s *Session) chosenThread() (lineage.ThreadID, error) {
+func (s *OpenStore) chosenThread() (lineage.ThreadID, error) {
 	path := filepath.Join(s.Dir, ThreadFile)
 	b, err := vfs.ReadFile(path, 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,7 +64,7 @@ func chosen(id lineage.ThreadID) string {
 }
 
 // LatestThread returns the thread that was updated last, nil if there are no threads.
-func (s *Session) LatestThread(ctx context.Context) (*lineage.Thread, error) {
+func (s *OpenStore) LatestThread(ctx context.Context) (*lineage.Thread, error) {
 	for t, err := range s.Store.Threads(ctx, lineage.ThreadQuery{}) {
 		if err != nil {
 			return nil, err
@@ -75,7 +75,7 @@ func (s *Session) LatestThread(ctx context.Context) (*lineage.Thread, error) {
 }
 
 // UseThread makes a thread the current one.
-func (s *Session) UseThread(id lineage.ThreadID) error {
+func (s *OpenStore) UseThread(id lineage.ThreadID) error {
 	return writeFile(filepath.Join(s.Dir, ThreadFile), func(w io.Writer) error {
 		if f, ok := w.(*os.File); ok {
 			vfs.Give(f)

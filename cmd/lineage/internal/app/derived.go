@@ -12,7 +12,7 @@ import (
 
 // WithDerived calls do with data that is derived from the store and kept in a file beside it. If that file cannot be
 // written, or is of a newer program, a temporary one is created for this call. A progress line is shown while the data is updated.
-func WithDerived[T io.Closer](s *Session, what string, open func(dir string, progress func(done, total uint64)) (T, error), do func(T) error) (err error) {
+func WithDerived[T io.Closer](s *OpenStore, what string, open func(dir string, progress func(done, total uint64)) (T, error), do func(T) error) (err error) {
 	line := s.Progress(what, func(n int64) string { return amount.Plural(n, "commit") })
 	defer line.Done()
 	progress := func(done, total uint64) { line.Show(int64(done), int64(total)) }

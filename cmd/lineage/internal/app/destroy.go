@@ -38,19 +38,19 @@ func Destroy[T any](
 	ctx context.Context, a *App, yes bool, mode OpenMode, open func(context.Context, OpenMode, func(context.Context, T) error) error,
 	find func(context.Context, T) (*Destruction, error),
 ) error {
-	look := func(mode OpenMode, use func(context.Context, *Destruction) error) error {
-		return open(ctx, mode, func(ctx context.Context, in T) error {
-			found, err := find(ctx, in)
+	withChange := func(mode OpenMode, do func(context.Context, *Destruction) error) error {
+		return open(ctx, mode, func(ctx context.Context, opened T) error {
+			change, err := find(ctx, opened)
 			if err != nil {
 				return err
 			}
-			return use(ctx, found)
+			return do(ctx, change)
 		})
 	}
 	asked := ""
 	if !yes {
-		err := look(mode|Reading, func(_ context.Context, found *Destruction) error {
-			asked = found.What
+		err := withChange(mode|Reading, func(_ context.Context, change *Destruction) error {
+			asked = change.What
 			return nil
 		})
 		if err != nil {
@@ -62,11 +62,11 @@ func Destroy[T any](
 			}
 		}
 	}
-	return look(mode|Changing, func(ctx context.Context, found *Destruction) error {
-		if !yes && found.What != asked {
-			return Hint(fmt.Errorf("it would now %s: %w", found.What, lineage.ErrConflict), "it changed while you were asked, and nothing was deleted")
+	return withChange(mode|Changing, func(ctx context.Context, change *Destruction) error {
+		if !yes && change.What != asked {
+			return Hint(fmt.Errorf("it would now %s: %w", change.What, lineage.ErrConflict), "it changed while you were asked, and nothing was deleted")
 		}
-		return found.Do(ctx)
+		return change.Do(ctx)
 	})
 }
 

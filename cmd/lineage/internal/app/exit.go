@@ -135,6 +135,9 @@ func (a *App) Fail(err error) int {
 		return code
 	}
 	record := records.Error{Code: code, Error: Saying(err), Hint: HintOf(err)}
+	if a.elsewhere != "" && (errors.Is(err, ErrNothingFound) || errors.Is(err, lineage.ErrNotFound)) {
+		record.Hint = strings.TrimPrefix(record.Hint+"; "+a.elsewhere, "; ")
+	}
 	if a.JSON {
 		line, _ := records.Encode(&record) // strings always marshal
 		a.Err.W.Write(line)

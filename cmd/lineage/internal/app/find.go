@@ -26,10 +26,10 @@ func (a *App) FindStore(create bool) (string, error) {
 	}
 	for at := start; ; at = filepath.Dir(at) {
 		if below := filepath.Join(at, StoreDir); IsStore(below) {
-			return below, nil
+			return a.near(below), nil
 		}
 		if IsStore(at) {
-			return at, nil
+			return a.near(at), nil
 		}
 		if filepath.Dir(at) == at {
 			break
@@ -44,10 +44,29 @@ func (a *App) FindStore(create bool) (string, error) {
 	if IsStore(own) {
 		return own, nil
 	}
+	if err := unreadable(own); err != nil {
+		return "", err
+	}
 	if create {
 		return own, NotAFile(own)
 	}
-	return "", Hint(none, "'lineage init %s' makes one that commands find in every folder, 'lineage init' one for this folder", own)
+	return "", Hint(none, "'lineage follow --once' makes one in %s, of the sessions of this machine's agents; 'lineage init' makes an empty one for this folder", own)
+}
+
+// near returns a store that is near the current folder. If the user has another one, what is not found in this store may be there.
+func (a *App) near(store string) string {
+	if home, err := os.UserHomeDir(); err == nil {
+		if own := filepath.Join(home, StoreDir); IsStore(own) && !sameFile(own, store) {
+			a.elsewhere = fmt.Sprintf("the store is that of this folder, %s; --store %s names the one in the home directory", store, own)
+		}
+	}
+	return store
+}
+
+func sameFile(one, other string) bool {
+	a, err := os.Stat(one)
+	b, errOther := os.Stat(other)
+	return err == nil && errOther == nil && os.SameFile(a, b)
 }
 
 // StoreNamed is FindStore for a named store.
@@ -69,14 +88,22 @@ func StoreNamed(dir string, create bool) (string, error) {
 	if isStore || create {
 		return dir, nil
 	}
-	if _, err := os.ReadDir(filepath.Join(dir, "journal")); errors.Is(err, fs.ErrPermission) {
-		return "", fmt.Errorf("store %s: %w", dir, err)
+	if err := unreadable(dir); err != nil {
+		return "", err
 	}
 	// The name may be of a folder that contains the store.
 	if below := filepath.Join(dir, StoreDir); IsStore(below) {
 		return below, nil
 	}
 	return "", Hint(fmt.Errorf("store %s: %w", dir, lineage.ErrNotFound), "'lineage init %s' makes one", dir)
+}
+
+// unreadable returns an error if a directory may be a store that this user may not read.
+func unreadable(dir string) error {
+	if _, err := os.ReadDir(filepath.Join(dir, "journal")); errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("store %s: %w", dir, err)
+	}
+	return nil
 }
 
 // ShownStore returns the name of a store for people and programs: its full directory, or its URL without a password.

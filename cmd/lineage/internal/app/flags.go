@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/filters"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 )
@@ -40,7 +41,7 @@ func (f *JSONFlag) Set(text string) error {
 }
 
 // TimeForms are the forms of a TimeFlag, for the help of commands.
-const TimeForms = "2026-01-31, 7d for seven days ago, or as in RFC 3339"
+const TimeForms = "2026-01-31, today, yesterday, 7d for seven days ago, or as in RFC 3339"
 
 // TimeFlag is a flag for a time, zero if it is empty. The time is local if it was given without a zone.
 type TimeFlag struct {
@@ -60,13 +61,17 @@ func (f *TimeFlag) Set(text string) (err error) {
 		f.Time, f.local = time.Now().Add(-ago), false
 		return nil
 	}
+	if day, named := filters.Named(text, time.Now()); named {
+		f.Time, f.local = day, true
+		return nil
+	}
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly, time.DateTime, "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04"} {
 		if f.Time, err = time.ParseInLocation(layout, text, time.Local); err == nil {
 			f.local = layout != time.RFC3339Nano
 			return nil
 		}
 	}
-	return errors.New("must be a day such as 2026-01-31, a time such as 2026-01-31T18:00 or 2026-01-31T18:00:00Z, or 7d for seven days ago")
+	return errors.New("must be a day such as 2026-01-31, today or yesterday, a time such as 2026-01-31T18:00 or 2026-01-31T18:00:00Z, or 7d for seven days ago")
 }
 
 // parseAgo parses a number of hours, days or weeks, such as 7d.

@@ -36,9 +36,9 @@ func (a *App) Machine() (*follow.Environment, follow.Machine, error) {
 }
 
 // Follow calls do at once and then each time the store has changed, until do fails or the command is interrupted.
-func (a *App) Follow(ctx context.Context, interval time.Duration, do func(context.Context, *Session) error) error {
+func (a *App) Follow(ctx context.Context, interval time.Duration, do func(context.Context, *OpenStore) error) error {
 	began := false
-	err := a.Open(ctx, Reading|NoThread, func(ctx context.Context, s *Session) error {
+	err := a.Open(ctx, Reading|NoThread, func(ctx context.Context, s *OpenStore) error {
 		began = true
 		return derived.Follow(ctx, s.Store, func(ctx context.Context) (lineage.Cursor, error) {
 			head, err := s.Store.View().Head(ctx) // changes from here on are seen in the next round
@@ -56,7 +56,7 @@ func (a *App) Follow(ctx context.Context, interval time.Duration, do func(contex
 
 // poll is Follow for a store that another process may keep locked. It opens the store only for a moment, when its
 // files have changed, and waits while another process has it open.
-func (a *App) poll(ctx context.Context, interval time.Duration, do func(context.Context, *Session) error) error {
+func (a *App) poll(ctx context.Context, interval time.Duration, do func(context.Context, *OpenStore) error) error {
 	dir, err := a.FindStore(false)
 	if err != nil {
 		return err

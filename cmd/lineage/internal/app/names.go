@@ -51,9 +51,9 @@ func namesInArguments(c *cobra.Command, args []string) error {
 	if len(words) == 0 || c.Name() == "append" {
 		return nil
 	}
-	for i, given := range args {
+	for i, arg := range args {
 		word := strings.Trim(words[min(i, len(words)-1)], "[].")
-		if given == "" && word != "TEXT" && word != "QUERY" {
+		if arg == "" && word != "TEXT" && word != "QUERY" {
 			return EmptyName(word)
 		}
 	}

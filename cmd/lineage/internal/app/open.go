@@ -28,20 +28,20 @@ func (a *App) CreateIfNamed() OpenMode {
 }
 
 // On returns the function that cobra calls for a command on a store.
-func (a *App) On(mode OpenMode, run func(context.Context, *Session, []string) error) func(*cobra.Command, []string) error {
+func (a *App) On(mode OpenMode, run func(context.Context, *OpenStore, []string) error) func(*cobra.Command, []string) error {
 	return a.Does(func(ctx context.Context, args []string) error {
-		return a.Open(ctx, mode, func(ctx context.Context, s *Session) error { return run(ctx, s, args) })
+		return a.Open(ctx, mode, func(ctx context.Context, s *OpenStore) error { return run(ctx, s, args) })
 	})
 }
 
 // OnContext returns the function that cobra calls for a command on a context, which its first argument names.
-func (a *App) OnContext(mode OpenMode, run func(context.Context, *Session, *refs.Ref) error) func(*cobra.Command, []string) error {
+func (a *App) OnContext(mode OpenMode, run func(context.Context, *OpenStore, *refs.Ref) error) func(*cobra.Command, []string) error {
 	return a.Does(func(ctx context.Context, args []string) error { return a.OpenContext(ctx, mode, Arg(args, 0), run) })
 }
 
 // OpenContext runs a command on a context by name.
-func (a *App) OpenContext(ctx context.Context, mode OpenMode, name string, run func(context.Context, *Session, *refs.Ref) error) error {
-	return a.Open(ctx, mode, func(ctx context.Context, s *Session) error {
+func (a *App) OpenContext(ctx context.Context, mode OpenMode, name string, run func(context.Context, *OpenStore, *refs.Ref) error) error {
+	return a.Open(ctx, mode, func(ctx context.Context, s *OpenStore) error {
 		found, err := s.Refs.Context(ctx, name)
 		if err != nil {
 			return err
@@ -51,7 +51,7 @@ func (a *App) OpenContext(ctx context.Context, mode OpenMode, name string, run f
 }
 
 // Open runs a command on the store.
-func (a *App) Open(ctx context.Context, mode OpenMode, run func(context.Context, *Session) error) (err error) {
+func (a *App) Open(ctx context.Context, mode OpenMode, run func(context.Context, *OpenStore) error) (err error) {
 	named, err := a.FindStore(mode.Has(Create))
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (a *App) Open(ctx context.Context, mode OpenMode, run func(context.Context,
 	if damage := store.Damage(); damage != nil && !mode.Has(Damaged) {
 		defer func() { err = incomplete(err, dir, damage) }()
 	}
-	s := &Session{App: a, Name: ShownStore(named), Dir: dir, Store: store}
+	s := &OpenStore{App: a, Name: ShownStore(named), Dir: dir, Store: store}
 	if !mode.Has(NoThread) {
 		if s.Thread, err = s.currentThread(ctx); err != nil {
 			return err

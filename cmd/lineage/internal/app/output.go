@@ -152,7 +152,7 @@ func (a *App) Raw() io.Writer {
 // ExportTo returns the writer for an export to w. In JSON formats, control characters are always escaped.
 func ExportTo(w io.Writer, format export.Format) io.Writer {
 	if format.ForPrograms() {
-		return screen.NewJSONFilter(w)
+		return screen.NewJSONSanitizer(w)
 	}
 	return w
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// Session is an open store that a command works on.
-type Session struct {
+// OpenStore is an open store that a command works on.
+type OpenStore struct {
 	*App
 	Name  string // for people and programs: see ShownStore
 	Dir   string // for the command line's files about the store
@@ -43,7 +43,7 @@ const (
 func (m OpenMode) Has(flag OpenMode) bool { return m&flag != 0 }
 
 // NeedThread returns the current thread.
-func (s *Session) NeedThread() (*lineage.Thread, error) {
+func (s *OpenStore) NeedThread() (*lineage.Thread, error) {
 	if s.Thread == nil {
 		return nil, &refs.NoThreadError{Where: "store"}
 	}
@@ -51,7 +51,7 @@ func (s *Session) NeedThread() (*lineage.Thread, error) {
 }
 
 // Positions looks up two positions by name.
-func (s *Session) Positions(ctx context.Context, nameA, nameB string) (a, b *refs.Ref, err error) {
+func (s *OpenStore) Positions(ctx context.Context, nameA, nameB string) (a, b *refs.Ref, err error) {
 	if a, err = s.Refs.Find(ctx, nameA); err != nil {
 		return nil, nil, err
 	}
@@ -61,7 +61,7 @@ func (s *Session) Positions(ctx context.Context, nameA, nameB string) (a, b *ref
 
 // Home returns the thread in which a position was found, or the current one. A message that was named by its address
 // is in the current thread if that has it in a history, else in the thread that it was written for.
-func (s *Session) Home(ctx context.Context, found *refs.Ref) (*lineage.Thread, error) {
+func (s *OpenStore) Home(ctx context.Context, found *refs.Ref) (*lineage.Thread, error) {
 	if found.Thread != nil && found.Thread != s.Thread {
 		return found.Thread, nil
 	}
@@ -75,7 +75,7 @@ func (s *Session) Home(ctx context.Context, found *refs.Ref) (*lineage.Thread, e
 
 // writtenFor returns the thread that a message was written for. It returns nil if that is the current one or is gone,
 // or if the current one has the message in a history.
-func (s *Session) writtenFor(ctx context.Context, message lineage.SpanRef) (*lineage.Thread, error) {
+func (s *OpenStore) writtenFor(ctx context.Context, message lineage.SpanRef) (*lineage.Thread, error) {
 	t, err := backend.HomeOf(ctx, s.Store.View(), message.Run)
 	if t == nil || err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (s *Session) writtenFor(ctx context.Context, message lineage.SpanRef) (*lin
 
 // ContextOf returns the context of a position, or else the active branch of the thread in which the position was
 // found.
-func (s *Session) ContextOf(ctx context.Context, found *refs.Ref) (*refs.Ref, error) {
+func (s *OpenStore) ContextOf(ctx context.Context, found *refs.Ref) (*refs.Ref, error) {
 	if found.Context != nil {
 		return found, nil
 	}

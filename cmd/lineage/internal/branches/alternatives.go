@@ -51,15 +51,15 @@ it offers one more in the same set, such as another try of the same answer.`,
 			case o.retry && (o.to == "" || o.count > 0 || len(o.models) > 1):
 				return app.Usagef("--retry offers one alternative to a message, which --to names")
 			case o.retry:
-				return a.Open(ctx, app.Changing, func(ctx context.Context, s *app.Session) error { return retryAlternative(ctx, s, o, name) })
+				return a.Open(ctx, app.Changing, func(ctx context.Context, s *app.OpenStore) error { return retryAlternative(ctx, s, o, name) })
 			case o.to != "" && (o.count > 0 || len(o.models) > 0 || name != ""):
 				return app.Usagef("--to lists what there is: only with --retry")
 			case o.to != "":
-				return a.Open(ctx, app.Reading, func(ctx context.Context, s *app.Session) error { return alternativesTo(ctx, s, o.to) })
+				return a.Open(ctx, app.Reading, func(ctx context.Context, s *app.OpenStore) error { return alternativesTo(ctx, s, o.to) })
 			case o.count == 0 && len(o.models) == 0:
 				return a.OpenContext(ctx, app.Reading, name, listAlternatives)
 			}
-			return a.OpenContext(ctx, app.Changing, name, func(ctx context.Context, s *app.Session, found *refs.Ref) error {
+			return a.OpenContext(ctx, app.Changing, name, func(ctx context.Context, s *app.OpenStore, found *refs.Ref) error {
 				return runAlternatives(ctx, s, found, o)
 			})
 		}),
@@ -72,7 +72,7 @@ it offers one more in the same set, such as another try of the same answer.`,
 	return c
 }
 
-func runAlternatives(ctx context.Context, s *app.Session, found *refs.Ref, o *alternativesOptions) error {
+func runAlternatives(ctx context.Context, s *app.OpenStore, found *refs.Ref, o *alternativesOptions) error {
 	each := make([]lineage.Overrides, max(o.count, len(o.models)))
 	for i := range o.models {
 		each[i].Model = &o.models[i]
@@ -91,7 +91,7 @@ func runAlternatives(ctx context.Context, s *app.Session, found *refs.Ref, o *al
 }
 
 // printAlternative prints an alternative that a command created.
-func printAlternative(ctx context.Context, s *app.Session, c *lineage.Context) error {
+func printAlternative(ctx context.Context, s *app.OpenStore, c *lineage.Context) error {
 	info, err := c.Info(ctx)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func printAlternative(ctx context.Context, s *app.Session, c *lineage.Context) e
 	return s.Print(r, "%s\n", r.Context)
 }
 
-func retryAlternative(ctx context.Context, s *app.Session, o *alternativesOptions, name string) error {
+func retryAlternative(ctx context.Context, s *app.OpenStore, o *alternativesOptions, name string) error {
 	found, err := s.Refs.Find(ctx, o.to)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func retryAlternative(ctx context.Context, s *app.Session, o *alternativesOption
 	return nil
 }
 
-func alternativesTo(ctx context.Context, s *app.Session, message string) error {
+func alternativesTo(ctx context.Context, s *app.OpenStore, message string) error {
 	found, err := s.Refs.Find(ctx, message)
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func alternativesTo(ctx context.Context, s *app.Session, message string) error {
 	return list.End("")
 }
 
-func listAlternatives(ctx context.Context, s *app.Session, found *refs.Ref) error {
+func listAlternatives(ctx context.Context, s *app.OpenStore, found *refs.Ref) error {
 	list := s.List("", "SET", "CONTEXT", "MODEL", "SAYS")
 	for c, err := range found.Context.Children(ctx) {
 		if err != nil {

@@ -19,13 +19,13 @@ func AsideCommand(a *app.App) *cobra.Command {
 question on the side. A text is its first own message.`,
 		Example: `  lineage aside "What does alfacinha mean?"`,
 		Args:    cobra.MaximumNArgs(1),
-		RunE: a.On(app.Changing, func(ctx context.Context, s *app.Session, args []string) error {
+		RunE: a.On(app.Changing, func(ctx context.Context, s *app.OpenStore, args []string) error {
 			return runAside(ctx, s, app.Arg(args, 0))
 		}),
 	}
 }
 
-func runAside(ctx context.Context, s *app.Session, text string) error {
+func runAside(ctx context.Context, s *app.OpenStore, text string) error {
 	t, err := s.NeedThread()
 	if err != nil {
 		return err

@@ -55,9 +55,9 @@ func runBranchList(ctx context.Context, a *app.App, in threads.Keeper) error {
 	}
 	list := a.List("", "BRANCH", "CONTEXT", "CHANGED", "MESSAGES", "SAYS LAST")
 	for _, b := range branches {
-		says := ""
+		note := ""
 		if b.Head != nil && !a.JSON {
-			if says, err = in.Says(ctx, b.Thread, *b.Head); err != nil {
+			if note, err = in.Says(ctx, b.Thread, *b.Head); err != nil {
 				return err
 			}
 		}
@@ -66,7 +66,7 @@ func runBranchList(ctx context.Context, a *app.App, in threads.Keeper) error {
 			changed = b.CreatedAt // a database keeps only this time
 		}
 		mark := app.MarkCell(b.Active)
-		list.Add(b, mark, screen.Cell{Text: b.Name, Style: mark.Style}, app.IDCell(show.ShortID(b.Context)), app.TimeCell(changed), app.CountCell(b.Length), app.PlainCell(says))
+		list.Add(b, mark, screen.Cell{Text: b.Name, Style: mark.Style}, app.IDCell(show.ShortID(b.Context)), app.TimeCell(changed), app.CountCell(b.Length), app.PlainCell(note))
 	}
 	return list.End("")
 }

@@ -48,13 +48,13 @@ func runCheckpointList(ctx context.Context, a *app.App, in threads.Keeper) error
 	}
 	list := a.List("CHECKPOINT", "SET", "POSITION", "MESSAGE", "SAYS")
 	for _, c := range checkpoints {
-		says := ""
+		note := ""
 		if !a.JSON {
-			if says, err = in.Says(ctx, c.Thread, c.Message); err != nil {
+			if note, err = in.Says(ctx, c.Thread, c.Message); err != nil {
 				return err
 			}
 		}
-		list.Add(c, app.IDCell(c.Name), app.TimeCell(c.CreatedAt), app.CountCell(c.Position), app.PlainCell(show.ShortID(c.Message)), app.PlainCell(says))
+		list.Add(c, app.IDCell(c.Name), app.TimeCell(c.CreatedAt), app.CountCell(c.Position), app.PlainCell(show.ShortID(c.Message)), app.PlainCell(note))
 	}
 	return list.End("no checkpoints; 'lineage checkpoint NAME' puts one")
 }

@@ -20,7 +20,7 @@ func ChooseCommand(a *app.App) *cobra.Command {
 and can be chosen instead later.`,
 		Example: `  id=$(lineage alternatives --count 1) && lineage append $id "By tram." && lineage choose $id`,
 		Args:    cobra.ExactArgs(1),
-		RunE: a.On(app.Changing, func(ctx context.Context, s *app.Session, args []string) error {
+		RunE: a.On(app.Changing, func(ctx context.Context, s *app.OpenStore, args []string) error {
 			o.alternative = args[0]
 			return runChoose(ctx, s, o)
 		}),
@@ -29,7 +29,7 @@ and can be chosen instead later.`,
 	return c
 }
 
-func runChoose(ctx context.Context, s *app.Session, o *chooseOptions) error {
+func runChoose(ctx context.Context, s *app.OpenStore, o *chooseOptions) error {
 	alternative, err := s.Refs.Context(ctx, o.alternative)
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ A fork is without a name unless --branch gives it one.`,
 			if err := app.NewName(o.branch); err != nil {
 				return err
 			}
-			return a.Open(ctx, app.Changing, func(ctx context.Context, s *app.Session) error { return runFork(ctx, s, o) })
+			return a.Open(ctx, app.Changing, func(ctx context.Context, s *app.OpenStore) error { return runFork(ctx, s, o) })
 		}),
 	}
 	f := c.Flags()
@@ -50,7 +50,7 @@ A fork is without a name unless --branch gives it one.`,
 	return c
 }
 
-func runFork(ctx context.Context, s *app.Session, o *forkOptions) error {
+func runFork(ctx context.Context, s *app.OpenStore, o *forkOptions) error {
 	if o.count < 1 || o.count > 1 && o.branch != "" {
 		return app.Usagef("--count: at least 1, and with --branch no more")
 	}
@@ -89,14 +89,14 @@ func runFork(ctx context.Context, s *app.Session, o *forkOptions) error {
 			return err
 		}
 	}
-	where := ""
+	place := ""
 	if s.Thread == nil || home.ID() != s.Thread.ID() {
 		title, err := threads.QuotedTitle(ctx, s, home)
 		if err != nil {
 			return err
 		}
-		where = ", in thread " + title
+		place = ", in thread " + title
 	}
-	s.Note("%s of %s%s", amount.Plural(o.count, "fork"), show.NameOf(found), where)
+	s.Note("%s of %s%s", amount.Plural(o.count, "fork"), show.NameOf(found), place)
 	return nil
 }

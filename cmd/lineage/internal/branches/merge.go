@@ -31,7 +31,7 @@ undoes.`,
 		Example: `  lineage merge cheap
   lineage merge main cheap --replace --json`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: a.On(app.Changing, func(ctx context.Context, s *app.Session, args []string) error {
+		RunE: a.On(app.Changing, func(ctx context.Context, s *app.OpenStore, args []string) error {
 			o.source, o.target = args[0], app.Arg(args, 1)
 			return runMerge(ctx, s, o)
 		}),
@@ -40,7 +40,7 @@ undoes.`,
 	return c
 }
 
-func runMerge(ctx context.Context, s *app.Session, o *mergeOptions) error {
+func runMerge(ctx context.Context, s *app.OpenStore, o *mergeOptions) error {
 	source, err := s.Refs.Context(ctx, o.source)
 	if err != nil {
 		return err

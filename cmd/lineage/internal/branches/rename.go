@@ -20,12 +20,12 @@ func RenameCommand(a *app.App) *cobra.Command {
 			if err := app.NewName(args[1]); err != nil {
 				return err
 			}
-			return a.Open(ctx, app.Changing, func(ctx context.Context, s *app.Session) error { return runRename(ctx, s, args[0], args[1]) })
+			return a.Open(ctx, app.Changing, func(ctx context.Context, s *app.OpenStore) error { return runRename(ctx, s, args[0], args[1]) })
 		}),
 	}
 }
 
-func runRename(ctx context.Context, s *app.Session, name, newName string) error {
+func runRename(ctx context.Context, s *app.OpenStore, name, newName string) error {
 	found, home, err := threads.NamedBranch(ctx, s, name)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ subagent. Without a text it is the last message of the subagent.`,
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: a.Does(func(ctx context.Context, args []string) error {
 			o.text = app.Arg(args, 1)
-			return a.OpenContext(ctx, app.Changing, args[0], func(ctx context.Context, s *app.Session, found *refs.Ref) error { return runReturn(ctx, s, found, o) })
+			return a.OpenContext(ctx, app.Changing, args[0], func(ctx context.Context, s *app.OpenStore, found *refs.Ref) error { return runReturn(ctx, s, found, o) })
 		}),
 	}
 	c.Flags().StringVarP(&o.role, "role", "r", "assistant", "the role in the parent")
@@ -32,7 +32,7 @@ subagent. Without a text it is the last message of the subagent.`,
 	return c
 }
 
-func runReturn(ctx context.Context, s *app.Session, found *refs.Ref, o *returnOptions) error {
+func runReturn(ctx context.Context, s *app.OpenStore, found *refs.Ref, o *returnOptions) error {
 	item := lineage.Item{Role: o.role, Body: []byte(o.text)}
 	if o.text == "" {
 		var err error

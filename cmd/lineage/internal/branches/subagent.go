@@ -32,7 +32,7 @@ return'. It sees the whole history, at no cost, or only what --last and --role c
   lineage subagent main --last 2 --role user --json`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	c.RunE = a.OnContext(app.Changing, func(ctx context.Context, s *app.Session, found *refs.Ref) error {
+	c.RunE = a.OnContext(app.Changing, func(ctx context.Context, s *app.OpenStore, found *refs.Ref) error {
 		o.lastSet = c.Flags().Changed("last")
 		return runSubagent(ctx, s, found, o)
 	})
@@ -45,7 +45,7 @@ return'. It sees the whole history, at no cost, or only what --last and --role c
 	return c
 }
 
-func runSubagent(ctx context.Context, s *app.Session, found *refs.Ref, o *subagentOptions) error {
+func runSubagent(ctx context.Context, s *app.OpenStore, found *refs.Ref, o *subagentOptions) error {
 	options := lineage.ForkOptions{Overrides: o.overrides.Build(), Metadata: o.metadata}
 	if options.Metadata == nil {
 		options.Metadata = []byte(lineage.SubagentMark)

@@ -44,7 +44,7 @@ func (e *nothingToUndo) Unwrap() error { return lineage.ErrNotFound }
 
 func (e *nothingToUndo) Hint() string { return e.hint }
 
-func runUndo(ctx context.Context, s *app.Session, found *refs.Ref) error {
+func runUndo(ctx context.Context, s *app.OpenStore, found *refs.Ref) error {
 	var last *lineage.Move
 	for m, err := range found.Context.Reflog(ctx) {
 		if err != nil {
@@ -67,7 +67,7 @@ func runUndo(ctx context.Context, s *app.Session, found *refs.Ref) error {
 }
 
 // explainNothingToUndo returns the error, with a hint at commands that undo other changes.
-func explainNothingToUndo(ctx context.Context, s *app.Session, found *refs.Ref) error {
+func explainNothingToUndo(ctx context.Context, s *app.OpenStore, found *refs.Ref) error {
 	info, err := found.Context.Info(ctx)
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ func TestThreadWithoutActive(t *testing.T) {
 	require.NoError(t, err)
 
 	out := &bytes.Buffer{}
-	s := threads.InStore{Session: &app.Session{App: app.New(nil, out, &bytes.Buffer{}, func(string) string { return "" }), Store: store, Refs: refs.New(store, nil)}}
+	s := threads.InStore{OpenStore: &app.OpenStore{App: app.New(nil, out, &bytes.Buffer{}, func(string) string { return "" }), Store: store, Refs: refs.New(store, nil)}}
 	require.NoError(t, runThreadList(t.Context(), s.App, s, &threads.ThreadListOptions{}))
 	r, err := s.FindThread(t.Context(), thread.ID().String())
 	require.NoError(t, err)

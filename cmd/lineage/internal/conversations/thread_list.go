@@ -22,7 +22,8 @@ func threadListCommand(a *app.App) *cobra.Command {
 		Short: "List the threads, last updated first",
 		Long: `Lists the threads, last updated first. A thread is updated when it
 is changed and when it gets a message. Messages count by their own times, so
-imported threads are sorted by the times of their archive.
+imported threads are sorted by the times of their archive. MESSAGES counts
+those of the active branch; 0+4 says that only subagents have some, 4.
 
 Only the page that is shown is read. With --limit, the token for the next
 page is printed after it. A narrow terminal shows fewer columns. Costs are
@@ -78,7 +79,7 @@ func runThreadList(ctx context.Context, a *app.App, in threads.Keeper, o *thread
 		if r.ShownTitle, err = in.TitleOf(ctx, r); err != nil {
 			return err
 		}
-		row := []screen.Cell{app.MarkCell(r.Current), app.IDCell(show.ShortID(r.ID)), app.TimeCell(r.UpdatedAt), app.CountCell(r.Messages), app.CountCell(uint64(r.Branches))}
+		row := []screen.Cell{app.MarkCell(r.Current), app.IDCell(show.ShortID(r.ID)), app.TimeCell(r.UpdatedAt), {Text: r.MessageCount(), Right: true}, app.CountCell(uint64(r.Branches))}
 		if ofAgents {
 			row = append(row, app.PlainCell(r.States(archive.KeyAgent)), app.PlainCell(folderName(r.States(archive.KeyProject))))
 		}

@@ -29,7 +29,7 @@ func TestLimitedListOfChats(t *testing.T) {
 		}
 	}
 	counting, out := backendtest.NewCounting(write.Of(store).Engine()), &bytes.Buffer{}
-	s := threads.InStore{Session: &app.Session{App: app.New(nil, out, &bytes.Buffer{}, func(string) string { return "" }), Store: lineage.New(counting)}}
+	s := threads.InStore{OpenStore: &app.OpenStore{App: app.New(nil, out, &bytes.Buffer{}, func(string) string { return "" }), Store: lineage.New(counting)}}
 	cost := func(limit int) (int64, int) {
 		out.Reset()
 		n := counting.Cost(func() {

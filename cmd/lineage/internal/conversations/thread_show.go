@@ -31,9 +31,13 @@ func printThread(a *app.App, r *records.Thread, err error) error {
 	if err != nil {
 		return err
 	}
+	ofSubagents := ""
+	if r.SubagentMessages > 0 {
+		ofSubagents = amount.Count(r.SubagentMessages)
+	}
 	return a.Facts(r, [][2]string{
 		{"thread", r.ID}, {"id", r.SourceID}, {"title", r.Title}, {"user", r.User},
-		{"branch", r.Branch}, {"branches", amount.Count(r.Branches)}, {"messages", amount.Count(r.Messages)}, {"used", show.UsedText(r.Usage)},
+		{"branch", r.Branch}, {"branches", amount.Count(r.Branches)}, {"messages", amount.Count(r.Messages)}, {"of subagents", ofSubagents}, {"used", show.UsedText(r.Usage)},
 		{"created", screen.Time(r.CreatedAt)}, {"changed", screen.Time(r.UpdatedAt)}, {"metadata", string(r.Metadata)},
 	}...)
 }

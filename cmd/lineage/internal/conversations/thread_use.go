@@ -15,11 +15,11 @@ func threadUseCommand(a *app.App) *cobra.Command {
 		Short:   "Make a thread the current one",
 		Example: `  lineage thread use lisbon`,
 		Args:    cobra.ExactArgs(1),
-		RunE:    a.On(app.NoThread, func(ctx context.Context, s *app.Session, args []string) error { return runThreadUse(ctx, s, args[0]) }),
+		RunE:    a.On(app.NoThread, func(ctx context.Context, s *app.OpenStore, args []string) error { return runThreadUse(ctx, s, args[0]) }),
 	}
 }
 
-func runThreadUse(ctx context.Context, s *app.Session, name string) error {
+func runThreadUse(ctx context.Context, s *app.OpenStore, name string) error {
 	t, err := s.Refs.Thread(ctx, name)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func runThreadUse(ctx context.Context, s *app.Session, name string) error {
 	if err != nil {
 		return err
 	}
-	title, err := threads.InStore{Session: s}.TitleOf(ctx, r)
+	title, err := threads.InStore{OpenStore: s}.TitleOf(ctx, r)
 	if err != nil {
 		return err
 	}

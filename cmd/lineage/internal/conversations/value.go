@@ -94,7 +94,7 @@ func valueSetCommand(a *app.App, o *valueOptions) *cobra.Command {
 					return err
 				}
 			}
-			return a.Open(ctx, app.Changing, func(ctx context.Context, s *app.Session) error { return runValueSet(ctx, s, o, args[0], value) })
+			return a.Open(ctx, app.Changing, func(ctx context.Context, s *app.OpenStore) error { return runValueSet(ctx, s, o, args[0], value) })
 		}),
 	}
 }
@@ -124,7 +124,7 @@ func valueHistoryCommand(a *app.App, o *valueOptions) *cobra.Command {
 }
 
 // values returns the values of the owner in the options.
-func values(ctx context.Context, s *app.Session, o *valueOptions) (*lineage.Values, error) {
+func values(ctx context.Context, s *app.OpenStore, o *valueOptions) (*lineage.Values, error) {
 	switch {
 	case o.at != "" && o.context == "":
 		return nil, app.Usagef("--at needs --context")
@@ -157,8 +157,8 @@ func values(ctx context.Context, s *app.Session, o *valueOptions) (*lineage.Valu
 }
 
 // on returns the function that cobra calls for a command on the values of an owner.
-func (o *valueOptions) on(a *app.App, mode app.OpenMode, run func(context.Context, *app.Session, *lineage.Values, []string) error) func(*cobra.Command, []string) error {
-	return a.On(mode, func(ctx context.Context, s *app.Session, args []string) error {
+func (o *valueOptions) on(a *app.App, mode app.OpenMode, run func(context.Context, *app.OpenStore, *lineage.Values, []string) error) func(*cobra.Command, []string) error {
+	return a.On(mode, func(ctx context.Context, s *app.OpenStore, args []string) error {
 		values, err := values(ctx, s, o)
 		if err != nil {
 			return err
@@ -167,15 +167,15 @@ func (o *valueOptions) on(a *app.App, mode app.OpenMode, run func(context.Contex
 	})
 }
 
-func listValues(ctx context.Context, s *app.Session, values *lineage.Values, args []string) error {
+func listValues(ctx context.Context, s *app.OpenStore, values *lineage.Values, args []string) error {
 	return printValues(s, values.All(ctx, app.Arg(args, 0)), "no values; 'lineage value set' sets one")
 }
 
-func listHistory(ctx context.Context, s *app.Session, values *lineage.Values, args []string) error {
+func listHistory(ctx context.Context, s *app.OpenStore, values *lineage.Values, args []string) error {
 	return printValues(s, values.History(ctx, args[0], 0), fmt.Sprintf("%q was never set", args[0]))
 }
 
-func printValues(s *app.Session, values iter.Seq2[lineage.Value, error], none string) error {
+func printValues(s *app.OpenStore, values iter.Seq2[lineage.Value, error], none string) error {
 	list := s.List("KEY", "SET", "IN", "VALUE")
 	for v, err := range values {
 		if err != nil {
@@ -190,7 +190,7 @@ func printValues(s *app.Session, values iter.Seq2[lineage.Value, error], none st
 	return list.End("%s", none)
 }
 
-func getValue(ctx context.Context, s *app.Session, values *lineage.Values, args []string) error {
+func getValue(ctx context.Context, s *app.OpenStore, values *lineage.Values, args []string) error {
 	v, err := values.Get(ctx, args[0])
 	if err != nil {
 		return err
@@ -198,7 +198,7 @@ func getValue(ctx context.Context, s *app.Session, values *lineage.Values, args 
 	return printValue(s, &v)
 }
 
-func printValue(s *app.Session, v *lineage.Value) error {
+func printValue(s *app.OpenStore, v *lineage.Value) error {
 	if s.JSON {
 		return s.Emit(records.OfValue(v))
 	}
@@ -206,7 +206,7 @@ func printValue(s *app.Session, v *lineage.Value) error {
 	return err
 }
 
-func runValueSet(ctx context.Context, s *app.Session, o *valueOptions, key string, value []byte) error {
+func runValueSet(ctx context.Context, s *app.OpenStore, o *valueOptions, key string, value []byte) error {
 	if !json.Valid(value) {
 		return app.Hint(app.Usagef("value: %w", app.ErrNotJSON), "a text needs quotes of its own: '\"text\"'")
 	}
@@ -224,7 +224,7 @@ func runValueSet(ctx context.Context, s *app.Session, o *valueOptions, key strin
 	return printValue(s, &v)
 }
 
-func deleteValue(ctx context.Context, s *app.Session, values *lineage.Values, args []string) error {
+func deleteValue(ctx context.Context, s *app.OpenStore, values *lineage.Values, args []string) error {
 	if err := values.Delete(ctx, args[0]); err != nil {
 		return err
 	}

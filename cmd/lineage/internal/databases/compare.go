@@ -32,7 +32,7 @@ the differences: rows that are missing, extra or different. Exits with 8 if any 
 			if err := app.NeedDSN(o.dsn); err != nil {
 				return err
 			}
-			return a.Open(ctx, app.Reading|app.NoThread, func(ctx context.Context, s *app.Session) error {
+			return a.Open(ctx, app.Reading|app.NoThread, func(ctx context.Context, s *app.OpenStore) error {
 				return app.OnDB(ctx, o.dsn, sqladapter.KeepTables, func(db *sqladapter.DB) error { return runCompare(ctx, s, db, o) })
 			})
 		}),
@@ -41,7 +41,7 @@ the differences: rows that are missing, extra or different. Exits with 8 if any 
 	return c
 }
 
-func runCompare(ctx context.Context, s *app.Session, db *sqladapter.DB, o *compareOptions) error {
+func runCompare(ctx context.Context, s *app.OpenStore, db *sqladapter.DB, o *compareOptions) error {
 	r := records.Compared{Database: app.Redact(o.dsn), Complete: true}
 	line := s.Progress("comparing", func(n int64) string { return amount.Plural(n, "thread") })
 	for d, err := range project.Compare(ctx, db, s.Store, project.CompareOptions{Progress: func(done, total int) {

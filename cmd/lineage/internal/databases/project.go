@@ -70,7 +70,7 @@ func runProject(ctx context.Context, a *app.App, o *projectOptions) (err error) 
 		}
 	}()
 	runs, leftOut := 0, []records.SkippedItem(nil)
-	project := func(ctx context.Context, s *app.Session) error {
+	project := func(ctx context.Context, s *app.OpenStore) error {
 		if db == nil { // if the store cannot be opened, no file is created
 			opened, err := app.OpenDB(ctx, o.dsn, sqladapter.CreateTables)
 			if err != nil {
@@ -98,7 +98,7 @@ func runProject(ctx context.Context, a *app.App, o *projectOptions) (err error) 
 	return a.Follow(ctx, o.interval, project)
 }
 
-func projectOnce(ctx context.Context, s *app.Session, o *projectOptions, db *sqladapter.DB) (*records.Projected, error) {
+func projectOnce(ctx context.Context, s *app.OpenStore, o *projectOptions, db *sqladapter.DB) (*records.Projected, error) {
 	line := s.Progress("projecting", func(n int64) string { return amount.Plural(n, "thread") })
 	report, err := (&project.Projector{Store: s.Store, DB: db, ChatsOnly: o.chatsOnly, Progress: func(r project.Report) {
 		line.Show(int64(r.Threads), int64(r.Total))

@@ -25,11 +25,11 @@ is more than text. With --json the content is described instead, of a message it
   lineage cat main:2 > answer.txt
   lineage cat :1 --json`,
 		Args: cobra.ExactArgs(1),
-		RunE: a.On(app.Reading, func(ctx context.Context, s *app.Session, args []string) error { return runCat(ctx, s, args[0]) }),
+		RunE: a.On(app.Reading, func(ctx context.Context, s *app.OpenStore, args []string) error { return runCat(ctx, s, args[0]) }),
 	}
 }
 
-func runCat(ctx context.Context, s *app.Session, name string) error {
+func runCat(ctx context.Context, s *app.OpenStore, name string) error {
 	id, e, err := s.Refs.ContentOrEntry(ctx, name)
 	if err != nil {
 		return err
@@ -50,11 +50,11 @@ func runCat(ctx context.Context, s *app.Session, name string) error {
 	}
 	var body io.Reader
 	if e != nil && len(e.Pieces) > 0 {
-		given, err := s.Store.Original(ctx, e)
+		original, err := s.Store.Original(ctx, e)
 		if err != nil {
 			return err
 		}
-		body = bytes.NewReader(given)
+		body = bytes.NewReader(original)
 	} else if body, err = s.Store.Body(ctx, id); err != nil {
 		return err
 	}

@@ -18,13 +18,13 @@ func CommonPrefixCommand(a *app.App) *cobra.Command {
 and reads a few messages only. B is the active branch unless another is named.`,
 		Example: `  lineage common-prefix main cheap`,
 		Args:    cobra.RangeArgs(1, 2),
-		RunE: a.On(app.Reading, func(ctx context.Context, s *app.Session, args []string) error {
+		RunE: a.On(app.Reading, func(ctx context.Context, s *app.OpenStore, args []string) error {
 			return runCommonPrefix(ctx, s, args[0], app.Arg(args, 1))
 		}),
 	}
 }
 
-func runCommonPrefix(ctx context.Context, s *app.Session, nameA, nameB string) error {
+func runCommonPrefix(ctx context.Context, s *app.OpenStore, nameA, nameB string) error {
 	a, b, err := s.Positions(ctx, nameA, nameB)
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ With --limit only a page is read, and the context to continue after is printed.`
 			if o.Alone && len(args) > 0 {
 				return app.Usagef("--alone lists what is in no thread: there is no THREAD to name")
 			}
-			return a.Open(ctx, app.Reading, func(ctx context.Context, s *app.Session) error {
+			return a.Open(ctx, app.Reading, func(ctx context.Context, s *app.OpenStore) error {
 				var thread lineage.ThreadID
 				if !o.Alone {
 					t, err := threads.ThreadNamed(ctx, s, app.Arg(args, 0))

@@ -27,13 +27,13 @@ another is named. It reads only what is not shared. Exits with 0 whether or not 
 		Example: `  lineage diff main cheap
   lineage diff start --json`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: a.On(app.Reading, func(ctx context.Context, s *app.Session, args []string) error {
+		RunE: a.On(app.Reading, func(ctx context.Context, s *app.OpenStore, args []string) error {
 			return runDiff(ctx, s, args[0], app.Arg(args, 1))
 		}),
 	}
 }
 
-func runDiff(ctx context.Context, s *app.Session, nameA, nameB string) error {
+func runDiff(ctx context.Context, s *app.OpenStore, nameA, nameB string) error {
 	a, b, err := s.Positions(ctx, nameA, nameB)
 	if err != nil {
 		return err

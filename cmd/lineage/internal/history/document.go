@@ -68,9 +68,9 @@ latest revision unless another is given. Exits with 0 whether or not they differ
 }
 
 // on returns the function that cobra calls for a command on the documents of a context.
-func (o *documentOptions) on(a *app.App, run func(context.Context, *app.Session, *lineage.Context, []string) error) func(*cobra.Command, []string) error {
+func (o *documentOptions) on(a *app.App, run func(context.Context, *app.OpenStore, *lineage.Context, []string) error) func(*cobra.Command, []string) error {
 	return a.Does(func(ctx context.Context, args []string) error {
-		return a.OpenContext(ctx, app.Reading, o.context, func(ctx context.Context, s *app.Session, found *refs.Ref) error {
+		return a.OpenContext(ctx, app.Reading, o.context, func(ctx context.Context, s *app.OpenStore, found *refs.Ref) error {
 			return run(ctx, s, found.Context, args)
 		})
 	})
@@ -85,7 +85,7 @@ func revisionNumber(text string) (uint64, error) {
 	return n, nil
 }
 
-func runDocumentList(ctx context.Context, s *app.Session, c *lineage.Context, args []string) error {
+func runDocumentList(ctx context.Context, s *app.OpenStore, c *lineage.Context, args []string) error {
 	revisions, err := c.Revisions(ctx, app.Arg(args, 0))
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func runDocumentList(ctx context.Context, s *app.Session, c *lineage.Context, ar
 	return list.End("no revisions; 'lineage append --document NAME TEXT' adds one")
 }
 
-func runDocumentShow(ctx context.Context, s *app.Session, c *lineage.Context, args []string) error {
+func runDocumentShow(ctx context.Context, s *app.OpenStore, c *lineage.Context, args []string) error {
 	number, err := revisionNumber(app.Arg(args, 1))
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func runDocumentShow(ctx context.Context, s *app.Session, c *lineage.Context, ar
 	return runCat(ctx, s, e.Content.String())
 }
 
-func runDocumentDiff(ctx context.Context, s *app.Session, c *lineage.Context, args []string) error {
+func runDocumentDiff(ctx context.Context, s *app.OpenStore, c *lineage.Context, args []string) error {
 	name := args[0]
 	from, err := revisionNumber(args[1])
 	if err != nil {

@@ -65,7 +65,7 @@ func runEdit(ctx context.Context, a *app.App, o *editOptions) error {
 			return err
 		}
 	}
-	return a.Open(ctx, app.Changing, func(ctx context.Context, s *app.Session) error {
+	return a.Open(ctx, app.Changing, func(ctx context.Context, s *app.OpenStore) error {
 		found, err := s.Refs.Find(ctx, o.message)
 		if err != nil {
 			return err

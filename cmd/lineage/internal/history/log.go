@@ -13,6 +13,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/threads"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/graph"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -25,7 +26,8 @@ func LogCommand(a *app.App) *cobra.Command {
 		Short: "Print a history, oldest message first",
 		Long: `Prints the history of a context, branch, checkpoint or message, oldest message first:
 that of the active branch unless another is named. Of a long system prompt only the beginning
-is printed without --full. With --follow it prints further messages as
+is printed without --full. With --role, results of tools have the role tool, as in a search,
+also where their format gives them to the user. With --follow it prints further messages as
 they are added, by any process, until it is interrupted. A rewind is reported on standard error.`,
 		Example: `  lineage log
   lineage log cheap --last 2
@@ -55,17 +57,37 @@ func runLog(ctx context.Context, a *app.App, o *threads.LogOptions) error {
 	case o.Follow && o.To != 0:
 		return app.Usagef("--follow: not with --to")
 	case o.Follow:
-		return a.Open(ctx, app.Reading, func(ctx context.Context, s *app.Session) error { return followLog(ctx, s, o) })
+		return a.Open(ctx, app.Reading, func(ctx context.Context, s *app.OpenStore) error { return followLog(ctx, s, o) })
 	}
 	return threads.Open(ctx, a, app.Reading, func(ctx context.Context, in threads.Keeper) error {
 		r := show.NewReader(a)
 		r.Short = !o.Full
-		return printLog(a, o, r, func(visit func(*show.ReadMessage, []graph.Label) error) error { return in.History(ctx, o, r, visit) })
+		printed, err := printLog(a, o, r, func(visit func(*show.ReadMessage, []graph.Label) error) error { return in.History(ctx, o, r, visit) })
+		if err != nil || printed > 0 {
+			return err
+		}
+		return noteEmpty(ctx, a, in, o)
 	})
 }
 
+// noteEmpty says where there are messages when a log has none.
+func noteEmpty(ctx context.Context, a *app.App, in threads.Keeper, o *threads.LogOptions) error {
+	if o.At == "" && len(o.Roles) == 0 {
+		thread, err := in.FindThread(ctx, "")
+		if err != nil {
+			return err
+		}
+		if n := thread.SubagentMessages; n > 0 {
+			a.Note("no messages here, but %s of subagents; 'lineage contexts' lists these, and 'lineage log ID' prints one", amount.Count(n))
+			return nil
+		}
+	}
+	a.Note("no messages here; 'lineage tree' shows other branches and subagents, 'lineage append TEXT' adds a message")
+	return nil
+}
+
 // followLog prints a history, and then messages that are added to it.
-func followLog(ctx context.Context, s *app.Session, o *threads.LogOptions) error {
+func followLog(ctx context.Context, s *app.OpenStore, o *threads.LogOptions) error {
 	found, err := s.Refs.Find(ctx, o.At)
 	if err != nil {
 		return err
@@ -75,7 +97,7 @@ func followLog(ctx context.Context, s *app.Session, o *threads.LogOptions) error
 	}
 	r := show.NewReader(s.App)
 	r.Short = !o.Full
-	err = printLog(s.App, o, r, func(visit func(*show.ReadMessage, []graph.Label) error) error {
+	_, err = printLog(s.App, o, r, func(visit func(*show.ReadMessage, []graph.Label) error) error {
 		return threads.HistoryAt(ctx, s, found, o, r, visit)
 	})
 	if err := errors.Join(err, s.Flush()); err != nil {
@@ -101,12 +123,12 @@ func followLog(ctx context.Context, s *app.Session, o *threads.LogOptions) error
 }
 
 // followFrom prints messages that are added to a context after a span.
-func followFrom(ctx context.Context, s *app.Session, c *lineage.Context, after lineage.SpanRef, o *threads.LogOptions, r *show.Reader) error {
+func followFrom(ctx context.Context, s *app.OpenStore, c *lineage.Context, after lineage.SpanRef, o *threads.LogOptions, r *show.Reader) error {
 	for e, err := range c.Watch(ctx, after) {
 		if err != nil {
 			return err
 		}
-		if o.Wants(e.Kind.String(), e.Role) {
+		if o.Wants(e.Kind.String(), e.SearchRole()) {
 			m, err := show.Message(ctx, s, e, records.MaxText)
 			if err != nil {
 				return err
@@ -125,10 +147,10 @@ func followFrom(ctx context.Context, s *app.Session, c *lineage.Context, after l
 	return nil
 }
 
-// printLog prints the messages that read passes to visit.
-func printLog(a *app.App, o *threads.LogOptions, r *show.Reader, read func(visit func(*show.ReadMessage, []graph.Label) error) error) error {
-	lines, printed := a.List("", "", "", ""), 0
-	err := read(func(m *show.ReadMessage, names []graph.Label) error {
+// printLog prints the messages that read passes to visit, and returns their number.
+func printLog(a *app.App, o *threads.LogOptions, r *show.Reader, read func(visit func(*show.ReadMessage, []graph.Label) error) error) (printed int, err error) {
+	lines := a.List("", "", "", "")
+	err = read(func(m *show.ReadMessage, names []graph.Label) error {
 		printed++
 		switch {
 		case a.JSON:
@@ -146,13 +168,10 @@ func printLog(a *app.App, o *threads.LogOptions, r *show.Reader, read func(visit
 	})
 	r.Flush()
 	if err != nil {
-		return err
+		return printed, err
 	}
 	if printed > 0 && !a.JSON && !o.Oneline && !o.Follow {
 		r.End()
 	}
-	if printed == 0 && !o.Follow {
-		a.Note("no messages here; 'lineage tree' shows other branches and subagents, 'lineage append TEXT' adds a message")
-	}
-	return lines.End("")
+	return printed, lines.End("")
 }

@@ -19,7 +19,9 @@ func ProvenanceCommand(a *app.App) *cobra.Command {
 named by its id, the beginning of one, or a message that holds it.`,
 		Example: `  id=$(lineage edit :1 "Plan a week in Lisbon.") && lineage provenance $id`,
 		Args:    cobra.ExactArgs(1),
-		RunE:    a.On(app.Reading, func(ctx context.Context, s *app.Session, args []string) error { return runProvenance(ctx, s, args[0]) }),
+		RunE: a.On(app.Reading, func(ctx context.Context, s *app.OpenStore, args []string) error {
+			return runProvenance(ctx, s, args[0])
+		}),
 	}
 }
 
@@ -28,7 +30,7 @@ func newContentRecord(b *content.Block) *records.Content {
 	return &records.Content{ID: b.ID.String(), MediaType: b.Type, Size: b.Size, Origin: records.NewOrigin(b.Origin.By(content.Attribution{})), CreatedAt: &created}
 }
 
-func runProvenance(ctx context.Context, s *app.Session, name string) error {
+func runProvenance(ctx context.Context, s *app.OpenStore, name string) error {
 	id, err := s.Refs.Content(ctx, name)
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ undos. NAME@{-1} is the message that it pointed to before the first move listed,
 	}
 }
 
-func runReflog(ctx context.Context, s *app.Session, found *refs.Ref) error {
+func runReflog(ctx context.Context, s *app.OpenStore, found *refs.Ref) error {
 	moves, _, err := threads.PageOf(found.Context.Reflog(ctx), 0)
 	if err != nil {
 		return err

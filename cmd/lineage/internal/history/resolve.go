@@ -40,7 +40,9 @@ is listed on standard error.`,
   lineage resolve --format anthropic
   lineage resolve --json`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: a.OnContext(app.Reading, func(ctx context.Context, s *app.Session, found *refs.Ref) error { return runResolve(ctx, s, found, o) }),
+		RunE: a.OnContext(app.Reading, func(ctx context.Context, s *app.OpenStore, found *refs.Ref) error {
+			return runResolve(ctx, s, found, o)
+		}),
 	}
 	f := c.Flags()
 	f.Uint64VarP(&o.last, "last", "n", 0, "at most the last so many messages")
@@ -57,7 +59,7 @@ var renderers = map[string]engine.Renderer{
 // requests lists the formats that are API dialects.
 var requests = []message.Dialect{message.OpenAI, message.Responses, message.Anthropic}
 
-func runResolve(ctx context.Context, s *app.Session, found *refs.Ref, o *resolveOptions) error {
+func runResolve(ctx context.Context, s *app.OpenStore, found *refs.Ref, o *resolveOptions) error {
 	renderer, known := renderers[o.format]
 	request := slices.Contains(requests, message.Dialect(o.format))
 	if !known && !request {
@@ -104,7 +106,7 @@ func runResolve(ctx context.Context, s *app.Session, found *refs.Ref, o *resolve
 }
 
 // printPart prints a message to send, or a summary that replaces several.
-func printPart(ctx context.Context, s *app.Session, p *lineage.Part) error {
+func printPart(ctx context.Context, s *app.OpenStore, p *lineage.Part) error {
 	if p.Entry == nil {
 		r := records.Part{Tokens: p.Tokens, Summary: records.NewSummary(p.Summary)}
 		return s.Print(&r, "%s\n%s\n", s.Out.Paint(screen.Purple+";1", fmt.Sprintf("%d-%d  summary", r.Summary.First, r.Summary.Last)), s.Indented("    ", r.Summary.Text))
@@ -120,7 +122,7 @@ func printPart(ctx context.Context, s *app.Session, p *lineage.Part) error {
 }
 
 // printRequest writes a context as a request for an API.
-func printRequest(ctx context.Context, s *app.Session, c *lineage.Context, to message.Dialect, o lineage.ResolveOptions) error {
+func printRequest(ctx context.Context, s *app.OpenStore, c *lineage.Context, to message.Dialect, o lineage.ResolveOptions) error {
 	request, err := c.Request(ctx, to, o)
 	if err != nil {
 		return err
@@ -130,12 +132,12 @@ func printRequest(ctx context.Context, s *app.Session, c *lineage.Context, to me
 		lost.Add(l)
 	}
 	lost.Warn(s.App)
-	_, err = fmt.Fprintf(screen.NewJSONFilter(s.Raw()), "%s\n", request.Body())
+	_, err = fmt.Fprintf(screen.NewJSONSanitizer(s.Raw()), "%s\n", request.Body())
 	return err
 }
 
 // renderResolved writes everything as fragments, one per part.
-func renderResolved(ctx context.Context, s *app.Session, resolved *lineage.Resolved, renderer engine.Renderer) error {
+func renderResolved(ctx context.Context, s *app.OpenStore, resolved *lineage.Resolved, renderer engine.Renderer) error {
 	var fragments []engine.Fragment
 	if resolved.SystemPrompt != "" {
 		fragments = append(fragments, engine.New("system_prompt", resolved.SystemPrompt))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,9 +19,17 @@ import (
 	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
+// indexFor is the flag for the time that a search takes to bring the index up to date, and indexForReader its default for somebody
+// who waits.
+const (
+	indexFor       = "index-for"
+	indexForReader = 10 * time.Second
+)
+
 func SearchCommand(a *app.App) *cobra.Command {
 	o := &threads.SearchOptions{}
-	c := &cobra.Command{
+	var c *cobra.Command
+	c = &cobra.Command{
 		Use:   "search QUERY",
 		Short: "Find messages, documents, assets and summaries by text",
 		Long: `Finds messages by their words, the best first: in all threads, or in the one that --thread names. A store is also
@@ -31,10 +40,11 @@ query is searched for its words.
 
 In a store, the query may have filters beside its words: agent:NAME, project:FOLDER, branch:NAME, user:ID, after:DATE and
 before:DATE, each once. They limit all of the search as --agent, --project, --git-branch, --user, --since and --until do. A DATE is a
-day, a month or a year of the system's time zone. With OR, the words are in parentheses: (one OR two) agent:codex.
+day, a month or a year of the system's time zone, today or yesterday. With OR, the words are in parentheses: (one OR two) agent:codex.
 
 The search index is a file of the store, which is rebuilt if it is missing, or for each search if the store cannot be written; a
-store on a server has it there, for all. If nothing is found, the command exits with 9.`,
+store on a server has it there, for all. A search brings it up to date first. On a terminal it then answers after some seconds from what
+the index has, and says what it lacks. If nothing is found, the command exits with 9.`,
 		Example: `  lineage search lisbon
   lineage search '"fish in" OR tram*' --role assistant -n 5 --json
   lineage search lisbon --since 2026-01-01
@@ -44,7 +54,13 @@ store on a server has it there, for all. If nothing is found, the command exits 
 			if o.Limit < 0 {
 				return app.Usagef("--limit %d: must not be negative", o.Limit)
 			}
+			if o.IndexFor < 0 {
+				return app.Usagef("--%s %s: must not be negative", indexFor, o.IndexFor)
+			}
 			o.Query = strings.Join(args, " ")
+			if !c.Flags().Changed(indexFor) && a.Out.Terminal && !a.JSON {
+				o.IndexFor = indexForReader
+			}
 			return threads.Open(ctx, a, app.Reading, func(ctx context.Context, in threads.Keeper) error {
 				hits, err := in.Search(ctx, o)
 				if err != nil {
@@ -59,6 +75,7 @@ store on a server has it there, for all. If nothing is found, the command exits 
 	o.Session.Add(c.Flags())
 	c.Flags().Var(&o.Since, "since", "only in threads updated at this time or later: "+app.TimeForms)
 	c.Flags().Var(&o.Until, "until", "only in threads updated before this time")
+	c.Flags().DurationVar(&o.IndexFor, indexFor, 0, "bring the index up to date for at most this long; 0 for as long as it takes, the default but on a terminal (10s)")
 	c.Flags().IntVarP(&o.Limit, "limit", "n", 0, fmt.Sprintf("list at most this many (default %d)", chat.DefaultSearchLimit))
 	return c
 }

@@ -17,13 +17,13 @@ func SendCommand(a *app.App) *cobra.Command {
 records which context it came from.`,
 		Example: `  lineage send main:2 cheap`,
 		Args:    cobra.ExactArgs(2),
-		RunE: a.On(app.Changing, func(ctx context.Context, s *app.Session, args []string) error {
+		RunE: a.On(app.Changing, func(ctx context.Context, s *app.OpenStore, args []string) error {
 			return runSend(ctx, s, args[0], args[1])
 		}),
 	}
 }
 
-func runSend(ctx context.Context, s *app.Session, message, context string) error {
+func runSend(ctx context.Context, s *app.OpenStore, message, context string) error {
 	from, err := s.Refs.Find(ctx, message)
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ removes a setting.`,
   lineage set cheap --model "" --json`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	c.RunE = a.OnContext(app.Changing, func(ctx context.Context, s *app.Session, found *refs.Ref) error { return runSet(ctx, s, found, o) })
+	c.RunE = a.OnContext(app.Changing, func(ctx context.Context, s *app.OpenStore, found *refs.Ref) error { return runSet(ctx, s, found, o) })
 	o.given = c.Flags().Changed
 	o.overrides.Bind(c)
 	c.Flags().Var(&o.metadata, "metadata", "JSON to keep with it")
@@ -37,7 +37,7 @@ removes a setting.`,
 	return c
 }
 
-func runSet(ctx context.Context, s *app.Session, found *refs.Ref, o *setOptions) error {
+func runSet(ctx context.Context, s *app.OpenStore, found *refs.Ref, o *setOptions) error {
 	wanted := o.overrides.Build()
 	err := found.Context.Update(ctx, func(info *lineage.ContextInfo) error {
 		if o.given("model") {

@@ -24,7 +24,7 @@ type summarizeOptions struct {
 	whole     bool
 	list      bool
 	span      string
-	of        []string
+	parts     []string
 	model     string
 	url       string
 	maxTokens int
@@ -51,7 +51,7 @@ search' finds the texts of summaries too.`,
 			if o.list {
 				return a.OpenContext(ctx, app.Reading, app.Arg(args, 0), listSummaries)
 			}
-			return a.OpenContext(ctx, app.Changing, app.Arg(args, 0), func(ctx context.Context, s *app.Session, found *refs.Ref) error {
+			return a.OpenContext(ctx, app.Changing, app.Arg(args, 0), func(ctx context.Context, s *app.OpenStore, found *refs.Ref) error {
 				return runSummarize(ctx, s, found, o)
 			})
 		}),
@@ -60,7 +60,7 @@ search' finds the texts of summaries too.`,
 	f.Uint64Var(&o.keep, "keep", 0, "leave the last so many messages out")
 	f.BoolVar(&o.whole, "whole", false, "summarize from the start, not from where the last summary ends")
 	f.StringVar(&o.span, "range", "", "summarize the messages from one position to another, as in 3-8, 3- or -8")
-	f.StringArrayVar(&o.of, "of", nil, "summarize summaries: the id of one, several times")
+	f.StringArrayVar(&o.parts, "of", nil, "summarize summaries: the id of one, several times")
 	f.BoolVar(&o.list, "list", false, "list the summaries there are instead")
 	f.StringVar(&o.model, "model", "", "the model that summarizes")
 	f.StringVar(&o.url, "url", "", "the endpoint of the model, up to its version")
@@ -79,7 +79,7 @@ func (o *summarizeOptions) summarizer() (lineage.Summarizer, error) {
 	return client, err
 }
 
-func runSummarize(ctx context.Context, s *app.Session, found *refs.Ref, o *summarizeOptions) error {
+func runSummarize(ctx context.Context, s *app.OpenStore, found *refs.Ref, o *summarizeOptions) error {
 	summarizer, err := o.summarizer()
 	if err != nil {
 		return err
@@ -88,14 +88,14 @@ func runSummarize(ctx context.Context, s *app.Session, found *refs.Ref, o *summa
 	if what.Range, err = parseRange(o.span); err != nil {
 		return err
 	}
-	for _, text := range o.of {
+	for _, text := range o.parts {
 		id, err := structure.ParseID[structure.SummaryID](text)
 		if err != nil {
 			return app.Usagef("--of %q: not the id of a summary", text)
 		}
 		what.Parts = append(what.Parts, id)
 	}
-	if len(o.of) > 0 && (o.span != "" || o.keep > 0 || o.whole) {
+	if len(o.parts) > 0 && (o.span != "" || o.keep > 0 || o.whole) {
 		return app.Usagef("--of summarizes summaries: it does not go with --range, --keep and --whole")
 	}
 	summary, err := found.Context.Summarize(ctx, summarizer, what)
@@ -123,7 +123,7 @@ func parseRange(text string) (w lineage.Window, err error) {
 }
 
 // printSummary prints a summary. For people, a note follows its head.
-func printSummary(s *app.Session, r *records.Summary, note string) error {
+func printSummary(s *app.OpenStore, r *records.Summary, note string) error {
 	head := fmt.Sprintf("messages %d-%d", r.First, r.Last)
 	if r.Level > 0 {
 		head = fmt.Sprintf("%s, level %d", head, r.Level)
@@ -134,7 +134,7 @@ func printSummary(s *app.Session, r *records.Summary, note string) error {
 	return s.Print(r, "%s  %s\n%s", s.Out.Paint(screen.Purple+";1", head), s.Out.Paint(screen.Dim, screen.Line(r.Model)+"  "+screen.Time(r.CreatedAt)), s.Indented("    ", r.Text))
 }
 
-func listSummaries(ctx context.Context, s *app.Session, found *refs.Ref) error {
+func listSummaries(ctx context.Context, s *app.OpenStore, found *refs.Ref) error {
 	length, err := found.Context.Len(ctx)
 	if err != nil {
 		return err

@@ -58,7 +58,7 @@ FILE replaces it. Models without a price are listed. See docs/usage.md.`,
   lineage usage --by project,agent --csv
   lineage usage lisbon --json`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: a.On(app.Reading|app.NoThread, func(ctx context.Context, s *app.Session, args []string) error {
+		RunE: a.On(app.Reading|app.NoThread, func(ctx context.Context, s *app.OpenStore, args []string) error {
 			o.thread = app.Arg(args, 0)
 			return runUsage(ctx, s, o)
 		}),
@@ -86,7 +86,7 @@ func byText() string {
 }
 
 // query returns the query for the flags.
-func (o *usageOptions) query(ctx context.Context, s *app.Session) (q usage.Query, err error) {
+func (o *usageOptions) query(ctx context.Context, s *app.OpenStore) (q usage.Query, err error) {
 	q = usage.Query{Since: o.since.Time, Until: o.until.Time, Zone: time.Local, Agent: o.agent, Model: o.model, Users: o.users}
 	if o.csv && s.JSON {
 		return q, app.Usagef("--csv and --json: one of them")
@@ -144,7 +144,7 @@ func readPrices(path string) (*prices.Table, error) {
 	return prices.Read(f)
 }
 
-func runUsage(ctx context.Context, s *app.Session, o *usageOptions) error {
+func runUsage(ctx context.Context, s *app.OpenStore, o *usageOptions) error {
 	q, err := o.query(ctx, s)
 	if err != nil {
 		return err
@@ -193,7 +193,7 @@ func (o *usageOptions) none() string {
 const usageWidth = 100
 
 // printUsage prints a report for a person, or a note if it is empty.
-func printUsage(ctx context.Context, s *app.Session, by []usage.By, report *usage.Report, none string) error {
+func printUsage(ctx context.Context, s *app.OpenStore, by []usage.By, report *usage.Report, none string) error {
 	stated := report.Total.StatedBy > 0 && !report.Total.Stated.IsZero()
 	heads := []string{}
 	for _, key := range by {
@@ -244,7 +244,7 @@ func printUsage(ctx context.Context, s *app.Session, by []usage.By, report *usag
 }
 
 // usageKeys returns the keys of a row for people.
-func usageKeys(ctx context.Context, s *app.Session, by []usage.By, r *usage.Row) ([]string, error) {
+func usageKeys(ctx context.Context, s *app.OpenStore, by []usage.By, r *usage.Row) ([]string, error) {
 	keys := slices.Clone(r.Keys)
 	for k, key := range by {
 		if key == usage.Thread && keys[k] != "" {
@@ -270,7 +270,10 @@ func usageRow(keys []string, f *usage.Figures, stated bool) []screen.Cell {
 	for _, key := range keys {
 		cells = append(cells, app.PlainCell(screen.Line(key)))
 	}
-	cells = append(cells, app.CountCell(uint64(f.Requests)), tokensCell(f, message.Input), tokensCell(f, message.CachedInput), tokensCell(f, message.CacheWrite, message.CacheWrite1h), tokensCell(f, message.Output), show.CostCell(f))
+	r := f.Record()
+	cells = append(cells, app.CountCell(uint64(f.Requests)),
+		tokensCell(r.InputTokens, f.Tokens[message.Input].Unknown > 0), tokensCell(r.CachedInputTokens, false),
+		tokensCell(r.WrittenTokens(), false), tokensCell(r.OutputTokens, f.Tokens[message.Output].Unknown > 0), show.CostCell(f))
 	if stated {
 		text := "-"
 		if f.StatedBy > 0 {
@@ -323,7 +326,7 @@ func fitted(heads []string, rows [][]screen.Cell, columns, terminal int) [][]scr
 }
 
 // usageTitle returns the title and the short id of a thread.
-func usageTitle(ctx context.Context, s *app.Session, id string) (string, error) {
+func usageTitle(ctx context.Context, s *app.OpenStore, id string) (string, error) {
 	thread, err := structure.ParseID[lineage.ThreadID](id)
 	if err != nil {
 		return id, nil
@@ -339,17 +342,11 @@ func usageTitle(ctx context.Context, s *app.Session, id string) (string, error) 
 	return refs.Short(thread) + " " + title, err
 }
 
-// tokensCell returns the cell for a sum of kinds of tokens. A + means that there are more, a - that nothing is known.
-func tokensCell(f *usage.Figures, kinds ...message.TokenKind) screen.Cell {
-	n, known, more := int64(0), false, false
-	for _, k := range kinds {
-		c := &f.Tokens[k]
-		n, known = n+c.N, known || c.Known
-		more = more || c.Unknown > 0 && (k == message.Input || k == message.Output)
-	}
+// tokensCell returns the cell for a number of tokens, nil for an unknown one. A + means that there are more.
+func tokensCell(n *int64, more bool) screen.Cell {
 	text := "-"
-	if known {
-		if text = tokensText(n); more {
+	if n != nil {
+		if text = tokensText(*n); more {
 			text += "+"
 		}
 	}
@@ -360,17 +357,17 @@ func tokensCell(f *usage.Figures, kinds ...message.TokenKind) screen.Cell {
 func tokensText(n int64) string {
 	for _, unit := range []struct {
 		name string
-		of   float64
+		size float64
 	}{{"T", 1e12}, {"B", 1e9}, {"M", 1e6}} {
-		if float64(n) >= unit.of {
-			return strconv.FormatFloat(float64(n)/unit.of, 'f', 1, 64) + unit.name
+		if float64(n) >= unit.size {
+			return strconv.FormatFloat(float64(n)/unit.size, 'f', 1, 64) + unit.name
 		}
 	}
 	return amount.Count(uint64(max(n, 0)))
 }
 
 // printUsageCSV prints a report as comma-separated values.
-func printUsageCSV(s *app.Session, by []usage.By, report *usage.Report) error {
+func printUsageCSV(s *app.OpenStore, by []usage.By, report *usage.Report) error {
 	w := csv.NewWriter(s.Out.W)
 	var head []string
 	for _, key := range by {

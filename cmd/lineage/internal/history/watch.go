@@ -51,7 +51,7 @@ func runWatch(ctx context.Context, a *app.App, o *watchOptions) error {
 	}
 	after := lineage.Cursor{Number: max(o.from, 1) - 1}
 	print := o.from > 0
-	look := func(ctx context.Context, s *app.Session) error {
+	watch := func(ctx context.Context, s *app.OpenStore) error {
 		last, err := printChanges(ctx, s, after, print)
 		if err == nil {
 			after, print = last, true
@@ -59,13 +59,13 @@ func runWatch(ctx context.Context, a *app.App, o *watchOptions) error {
 		return err
 	}
 	if !o.follow {
-		return a.Open(ctx, app.Reading|app.NoThread, look)
+		return a.Open(ctx, app.Reading|app.NoThread, watch)
 	}
-	return a.Follow(ctx, o.interval, look)
+	return a.Follow(ctx, o.interval, watch)
 }
 
 // printChanges prints the commits after a cursor if print is set, and returns the last one.
-func printChanges(ctx context.Context, s *app.Session, after lineage.Cursor, print bool) (last lineage.Cursor, err error) {
+func printChanges(ctx context.Context, s *app.OpenStore, after lineage.Cursor, print bool) (last lineage.Cursor, err error) {
 	if last, err = s.Store.View().Head(ctx); err != nil || !print {
 		return last, err
 	}
@@ -111,7 +111,7 @@ func printEvent(a *app.App, c *lineage.Change, e *lineage.Event) error {
 const maxMessages = 20
 
 // printAdded prints the start of the messages by which a context was extended, except those deleted since.
-func printAdded(ctx context.Context, s *app.Session, e *lineage.Event) error {
+func printAdded(ctx context.Context, s *app.OpenStore, e *lineage.Event) error {
 	if s.JSON || e.Kind != lineage.ContextExtended {
 		return nil
 	}
@@ -123,12 +123,12 @@ func printAdded(ctx context.Context, s *app.Session, e *lineage.Event) error {
 		if err != nil {
 			return ignoreNotFound(err)
 		}
-		begins, err := show.Line(ctx, s, entry)
+		line, err := show.Line(ctx, s, entry)
 		if err != nil {
 			return err
 		}
 		role := cmp.Or(entry.Role, entry.Kind.String())
-		s.Printf("    %s  %s\n", s.Out.Paint(screen.OfRole(role), screen.Line(role)), screen.Cut(begins, 200))
+		s.Printf("    %s  %s\n", s.Out.Paint(screen.OfRole(role), screen.Line(role)), screen.Cut(line, 200))
 	}
 	return nil
 }

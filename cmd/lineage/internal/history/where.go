@@ -20,11 +20,11 @@ id, the beginning of one, or a message that holds it.`,
 		Example: `  lineage where :1
   lineage where "$(printf 'Plan a weekend in Lisbon.' | sha256sum | cut -c1-64)" --json`,
 		Args: cobra.ExactArgs(1),
-		RunE: a.On(app.Reading, func(ctx context.Context, s *app.Session, args []string) error { return runWhere(ctx, s, args[0]) }),
+		RunE: a.On(app.Reading, func(ctx context.Context, s *app.OpenStore, args []string) error { return runWhere(ctx, s, args[0]) }),
 	}
 }
 
-func runWhere(ctx context.Context, s *app.Session, name string) error {
+func runWhere(ctx context.Context, s *app.OpenStore, name string) error {
 	id, err := s.Refs.Content(ctx, name)
 	if err != nil {
 		return err

@@ -33,16 +33,16 @@ type Program struct {
 // Variable is a variable of an environment.
 type Variable struct{ Name, Value string }
 
-// Entry makes a system start a program.
-type Entry struct {
-	// Path is the file of the entry, and Text its content.
+// Autostart is a file that makes a system start a program at each login, and how the program is started now.
+type Autostart struct {
+	// Path is the path of the file, and Text its content.
 	Path, Text string
 	// Start is the command that starts the program now and, if the file does not do that by itself, at each login.
 	Start []string
 }
 
-// For returns the entry of a program for the user of an environment. The number of the user is for macOS.
-func For(e *follow.Environment, user int, p *Program) (*Entry, error) {
+// For returns the autostart of a program for the user of an environment. The number of the user is for macOS.
+func For(e *follow.Environment, user int, p *Program) (*Autostart, error) {
 	for _, text := range p.texts() {
 		if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 			return nil, fmt.Errorf("%q cannot be written in an entry: %w", text, lineage.ErrInvalid)
@@ -68,7 +68,7 @@ func (p *Program) texts() []string {
 }
 
 // systemd returns a unit of the user's service manager.
-func (p *Program) systemd(e *follow.Environment) (*Entry, error) {
+func (p *Program) systemd(e *follow.Environment) (*Autostart, error) {
 	if strings.ContainsAny(p.Args[0], `$"\`) { // systemd has no way to write it
 		return nil, fmt.Errorf("program %s: %w: move it to a path without $, quotes and backslashes", p.Args[0], lineage.ErrInvalid)
 	}
@@ -83,7 +83,7 @@ func (p *Program) systemd(e *follow.Environment) (*Entry, error) {
 	}
 	fmt.Fprintf(&b, "ExecStart=%s\nRestart=on-failure\nRestartSec=30\nNice=10\n\n[Install]\nWantedBy=default.target\n", strings.Join(words, " "))
 	path := filepath.Join(e.Dir("XDG_CONFIG_HOME", ".config"), "systemd", "user", p.Name+".service")
-	return &Entry{Path: path, Text: b.String(), Start: []string{"systemctl", "--user", "enable", "--now", p.Name}}, nil
+	return &Autostart{Path: path, Text: b.String(), Start: []string{"systemctl", "--user", "enable", "--now", p.Name}}, nil
 }
 
 // systemdWord returns a word of a unit.
@@ -96,7 +96,7 @@ func systemdWord(word string) string {
 }
 
 // launchd returns an agent of the user.
-func (p *Program) launchd(e *follow.Environment, user int) (*Entry, error) {
+func (p *Program) launchd(e *follow.Environment, user int) (*Autostart, error) {
 	var b bytes.Buffer
 	text := func(element, s string) {
 		fmt.Fprintf(&b, "<%s>", element)
@@ -124,11 +124,11 @@ func (p *Program) launchd(e *follow.Environment, user int) (*Entry, error) {
 	}
 	b.WriteString("  <key>RunAtLoad</key><true/>\n  <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>\n  <key>ProcessType</key><string>Background</string>\n</dict></plist>\n")
 	path := filepath.Join(e.Home, "Library", "LaunchAgents", p.Name+".plist")
-	return &Entry{Path: path, Text: b.String(), Start: []string{"launchctl", "bootstrap", fmt.Sprintf("gui/%d", user), path}}, nil
+	return &Autostart{Path: path, Text: b.String(), Start: []string{"launchctl", "bootstrap", fmt.Sprintf("gui/%d", user), path}}, nil
 }
 
 // startup returns a batch file in the folder of programs that start at login.
-func (p *Program) startup(e *follow.Environment) (*Entry, error) {
+func (p *Program) startup(e *follow.Environment) (*Autostart, error) {
 	var b strings.Builder
 	b.WriteString("@echo off\r\nchcp 65001 >nul\r\n")
 	percent := strings.NewReplacer("%", "%%")
@@ -151,12 +151,12 @@ func (p *Program) startup(e *follow.Environment) (*Entry, error) {
 	}
 	b.WriteString("\r\n")
 	path := filepath.Join(e.Dir("APPDATA", "AppData", "Roaming"), "Microsoft", "Windows", "Start Menu", "Programs", "Startup", p.Name+".cmd")
-	return &Entry{Path: path, Text: b.String(), Start: []string{path}}, nil
+	return &Autostart{Path: path, Text: b.String(), Start: []string{path}}, nil
 }
 
 // Write writes the file of the entry, and reports whether it was not there. If there is a file with other content, it stays,
 // and the error is lineage.ErrExists.
-func (e *Entry) Write() (written bool, err error) {
+func (e *Autostart) Write() (written bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(e.Path), 0o755); err != nil {
 		return false, err
 	}

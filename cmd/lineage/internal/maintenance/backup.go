@@ -22,11 +22,11 @@ func BackupCommand(a *app.App) *cobra.Command {
 itself, and gets its name only when it is complete. 'lineage restore' restores it.`,
 		Example: `  lineage backup monday.lineage`,
 		Args:    cobra.ExactArgs(1),
-		RunE:    a.On(app.Reading|app.NoThread, func(ctx context.Context, s *app.Session, args []string) error { return runBackup(ctx, s, args[0]) }),
+		RunE:    a.On(app.Reading|app.NoThread, func(ctx context.Context, s *app.OpenStore, args []string) error { return runBackup(ctx, s, args[0]) }),
 	}
 }
 
-func runBackup(ctx context.Context, s *app.Session, dir string) error {
+func runBackup(ctx context.Context, s *app.OpenStore, dir string) error {
 	line := s.Progress("copying", amount.Bytes)
 	report, err := s.Store.Backup(ctx, dir, lineage.BackupOptions{Progress: line.Show})
 	line.Done()

@@ -48,7 +48,7 @@ the old ones.`,
 		RunE: a.Does(func(ctx context.Context, args []string) error {
 			o.name = args[0]
 			if o.dryRun {
-				return a.Open(ctx, app.Reading, func(ctx context.Context, s *app.Session) error {
+				return a.Open(ctx, app.Reading, func(ctx context.Context, s *app.OpenStore) error {
 					plan, err := planned(ctx, s, o.name)
 					for i := 0; err == nil && i < len(plan.Erased); i++ {
 						err = printErased(s, plan.Erased[i], i+1 == len(plan.Erased))
@@ -56,7 +56,7 @@ the old ones.`,
 					return err
 				})
 			}
-			return app.Destroy(ctx, a, o.yes, app.Changing, a.Open, func(ctx context.Context, s *app.Session) (*app.Destruction, error) {
+			return app.Destroy(ctx, a, o.yes, app.Changing, a.Open, func(ctx context.Context, s *app.OpenStore) (*app.Destruction, error) {
 				return destruction(ctx, s, o.name)
 			})
 		}),
@@ -66,7 +66,7 @@ the old ones.`,
 	return c
 }
 
-func destruction(ctx context.Context, s *app.Session, name string) (*app.Destruction, error) {
+func destruction(ctx context.Context, s *app.OpenStore, name string) (*app.Destruction, error) {
 	plan, err := planned(ctx, s, name)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func destruction(ctx context.Context, s *app.Session, name string) (*app.Destruc
 }
 
 // planned returns the plan for erasing a content, or each piece of a message.
-func planned(ctx context.Context, s *app.Session, name string) (plan *erasure.Plan, err error) {
+func planned(ctx context.Context, s *app.OpenStore, name string) (plan *erasure.Plan, err error) {
 	id, e, err := s.Refs.ContentOrEntry(ctx, name)
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func planned(ctx context.Context, s *app.Session, name string) (plan *erasure.Pl
 	return plan, nil
 }
 
-func printErased(s *app.Session, r *records.Erased, last bool) error {
+func printErased(s *app.OpenStore, r *records.Erased, last bool) error {
 	for _, summary := range r.Summaries {
 		s.Warn("a summary of a message that uses it may repeat it: 'lineage erase %s' erases the summary", summary)
 	}
@@ -120,11 +120,11 @@ func printErased(s *app.Session, r *records.Erased, last bool) error {
 	if last && r.Erased {
 		s.Warn("its bytes are on disk until 'lineage gc', and in databases until 'lineage project'; earlier backups, bundles and exports keep them")
 	}
-	did := "would erase"
+	verb := "would erase"
 	if r.Erased {
-		did = "erased"
+		verb = "erased"
 	}
-	return s.Print(r, "%s %s, used %s\n", did, r.ContentID, timesUsed(r.Uses))
+	return s.Print(r, "%s %s, used %s\n", verb, r.ContentID, timesUsed(r.Uses))
 }
 
 func timesUsed(n int) string {

@@ -13,7 +13,7 @@ import (
 
 // verifySources checks that each session file can be reproduced byte for byte, unless it was deleted or a part was
 // erased.
-func verifySources(ctx context.Context, s *app.Session, found func(backend.Finding) error) error {
+func verifySources(ctx context.Context, s *app.OpenStore, found func(backend.Finding) error) error {
 	for source, err := range follow.Sources(ctx, s.Store) {
 		if err == nil {
 			err = source.Export(ctx, io.Discard)

@@ -44,9 +44,9 @@ keep it until they are vacuumed or expire. Former titles and metadata of existin
 				return app.Usagef("--keep-reflog and --keep-unused: a time is not negative")
 			}
 			if o.dryRun {
-				return a.Open(ctx, app.Reading|app.NoThread, func(ctx context.Context, s *app.Session) error { return runGC(ctx, s, o) })
+				return a.Open(ctx, app.Reading|app.NoThread, func(ctx context.Context, s *app.OpenStore) error { return runGC(ctx, s, o) })
 			}
-			return app.Destroy(ctx, a, o.yes, app.NoThread, a.Open, func(ctx context.Context, s *app.Session) (*app.Destruction, error) { return collection(ctx, s, o) })
+			return app.Destroy(ctx, a, o.yes, app.NoThread, a.Open, func(ctx context.Context, s *app.OpenStore) (*app.Destruction, error) { return collection(ctx, s, o) })
 		}),
 	}
 	app.YesFlag(c, &o.yes)
@@ -68,7 +68,7 @@ func kept(d time.Duration) time.Duration {
 
 // collection returns the Destruction of a collection. It is described only if a person is asked, because that needs a
 // dry run.
-func collection(ctx context.Context, s *app.Session, o *gcOptions) (*app.Destruction, error) {
+func collection(ctx context.Context, s *app.OpenStore, o *gcOptions) (*app.Destruction, error) {
 	d := &app.Destruction{Do: func(ctx context.Context) error { return runGC(ctx, s, o) }}
 	if o.yes {
 		return d, nil
@@ -80,7 +80,7 @@ func collection(ctx context.Context, s *app.Session, o *gcOptions) (*app.Destruc
 	return d, err
 }
 
-func collect(ctx context.Context, s *app.Session, o *gcOptions, dryRun bool) (backend.CollectReport, error) {
+func collect(ctx context.Context, s *app.OpenStore, o *gcOptions, dryRun bool) (backend.CollectReport, error) {
 	if !dryRun {
 		if _, err := follow.ForgetDeleted(ctx, s.Store); err != nil {
 			return backend.CollectReport{}, err
@@ -98,7 +98,7 @@ func collectedText(r *backend.CollectReport) string {
 		amount.Plural(r.Spans, "message"), amount.Plural(r.Blocks, "content"))
 }
 
-func runGC(ctx context.Context, s *app.Session, o *gcOptions) error {
+func runGC(ctx context.Context, s *app.OpenStore, o *gcOptions) error {
 	report, err := collect(ctx, s, o, o.dryRun)
 	if err != nil {
 		return err
@@ -106,14 +106,14 @@ func runGC(ctx context.Context, s *app.Session, o *gcOptions) error {
 	if s.JSON {
 		return s.Emit(&records.Collected{DryRun: o.dryRun, CollectReport: report})
 	}
-	did := "removed"
+	verb := "removed"
 	if o.dryRun {
-		did = "would remove"
+		verb = "would remove"
 	}
 	if report.Records+report.Erased == 0 {
 		s.Printf("nothing to remove\n")
 	} else {
-		s.Printf("%s %s\n", did, collectedText(&report))
+		s.Printf("%s %s\n", verb, collectedText(&report))
 	}
 	if !o.dryRun {
 		s.Printf("%s on disk, %s before\n", amount.Bytes(report.After), amount.Bytes(report.Before))

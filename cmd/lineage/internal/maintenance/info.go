@@ -24,7 +24,7 @@ func InfoCommand(a *app.App) *cobra.Command {
 		Example: `  lineage info
   lineage info --json`,
 		Args: cobra.NoArgs,
-		RunE: a.On(app.Reading, func(ctx context.Context, s *app.Session, _ []string) error { return runInfo(ctx, s) }),
+		RunE: a.On(app.Reading, func(ctx context.Context, s *app.OpenStore, _ []string) error { return runInfo(ctx, s) }),
 	}
 }
 
@@ -33,7 +33,7 @@ func processText(p lineage.Process) string {
 }
 
 // addProcesses adds the other processes that use the store.
-func addProcesses(ctx context.Context, s *app.Session, r *records.Info) error {
+func addProcesses(ctx context.Context, s *app.OpenStore, r *records.Info) error {
 	all, err := s.Store.Processes(ctx)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func addProcesses(ctx context.Context, s *app.Session, r *records.Info) error {
 	return nil
 }
 
-func runInfo(ctx context.Context, s *app.Session) error {
+func runInfo(ctx context.Context, s *app.OpenStore) error {
 	stats, err := s.Store.Stats(ctx)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 func TestInfoOfAStoreWithoutADirectory(t *testing.T) {
 	var out bytes.Buffer
 	a := app.New(nil, &out, &bytes.Buffer{}, func(string) string { return "" })
-	s := &app.Session{App: a, Name: "on a server", Store: lineagetest.New(t, lineage.Options{})}
+	s := &app.OpenStore{App: a, Name: "on a server", Store: lineagetest.New(t, lineage.Options{})}
 	require.NoError(t, runInfo(t.Context(), s))
 	require.NoError(t, a.Flush())
 	require.Contains(t, out.String(), "on a server")

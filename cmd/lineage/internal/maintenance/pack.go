@@ -24,13 +24,13 @@ Neighboring packs are merged, so that few are left, each several times larger th
 		Example: `  lineage pack
   lineage pack --dense --json`,
 		Args: cobra.NoArgs,
-		RunE: a.On(app.NoThread, func(ctx context.Context, s *app.Session, _ []string) error { return runPack(ctx, s, dense) }),
+		RunE: a.On(app.NoThread, func(ctx context.Context, s *app.OpenStore, _ []string) error { return runPack(ctx, s, dense) }),
 	}
 	c.Flags().BoolVar(&dense, "dense", false, "compress as much as possible, which takes longer")
 	return c
 }
 
-func runPack(ctx context.Context, s *app.Session, dense bool) error {
+func runPack(ctx context.Context, s *app.OpenStore, dense bool) error {
 	line := s.Progress("packing", amount.Bytes)
 	report, err := s.Store.Pack(ctx, lineage.PackOptions{All: true, Dense: dense, Progress: line.Show})
 	line.Done()
@@ -40,13 +40,13 @@ func runPack(ctx context.Context, s *app.Session, dense bool) error {
 	if err != nil {
 		return err
 	}
-	did := "nothing to pack"
+	result := "nothing to pack"
 	if report.Files > 0 {
-		did = fmt.Sprintf("packed %s into %s", amount.Plural(report.Commits, "commit"), amount.Plural(report.Files, "pack"))
+		result = fmt.Sprintf("packed %s into %s", amount.Plural(report.Commits, "commit"), amount.Plural(report.Files, "pack"))
 	}
 	gain := ""
 	if report.Fast > 0 {
 		gain = fmt.Sprintf("%s are in packs that are not dense; --dense usually saves a third to a half of that,\nand takes about 2 s for each MiB of text\n", amount.Bytes(report.Fast))
 	}
-	return s.Print(&records.Packed{PackReport: report}, "%s: journal and index take %s, %s before\n%s", did, amount.Bytes(report.After), amount.Bytes(report.Before), gain)
+	return s.Print(&records.Packed{PackReport: report}, "%s: journal and index take %s, %s before\n%s", result, amount.Bytes(report.After), amount.Bytes(report.Before), gain)
 }

@@ -70,7 +70,7 @@ func runRepair(ctx context.Context, a *app.App) error {
 func setIndexAside(dir string) (restore func() error, err error) {
 	index := filepath.Join(dir, "index.bolt")
 	sums, aside := index+".sums", filepath.Join(dir, embedded.IndexBeforeRepair)
-	kept, err := vfs.ReadFile(sums, 64<<20)
+	sumsFile, err := vfs.ReadFile(sums, 64<<20)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -87,8 +87,8 @@ func setIndexAside(dir string) (restore func() error, err error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
-		if kept != nil {
-			err = os.WriteFile(sums, kept, 0o600)
+		if sumsFile != nil {
+			err = os.WriteFile(sums, sumsFile, 0o600)
 		}
 		return errors.Join(err, os.Rename(aside, index))
 	}, nil

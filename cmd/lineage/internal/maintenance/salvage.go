@@ -37,9 +37,9 @@ A backup is better: 'lineage restore' loses nothing.`,
 func runSalvage(ctx context.Context, a *app.App, from, dir string) error {
 	line := a.Progress("salvaging", amount.Bytes)
 	var failure error
-	lost := func(l embedded.Loss) {
+	lost := func(l embedded.LostPart) {
 		line.Done()
-		failure = cmp.Or(failure, a.Print(&records.Loss{Loss: l}, "lost: %s\n", screen.Line(l.String())))
+		failure = cmp.Or(failure, a.Print(&records.Loss{LostPart: l}, "lost: %s\n", screen.Line(l.String())))
 	}
 	r, err := embedded.Salvage(ctx, from, dir, embedded.SalvageOptions{Lost: lost, Progress: line.Show})
 	line.Done()

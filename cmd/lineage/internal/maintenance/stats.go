@@ -25,13 +25,13 @@ part of the journal that 'lineage pack' would compress; it is shown while it is 
 		Example: `  lineage stats
   lineage stats --json`,
 		Args: cobra.NoArgs,
-		RunE: a.On(app.Reading|app.NoThread, func(ctx context.Context, s *app.Session, _ []string) error { return runStats(ctx, s, exact) }),
+		RunE: a.On(app.Reading|app.NoThread, func(ctx context.Context, s *app.OpenStore, _ []string) error { return runStats(ctx, s, exact) }),
 	}
 	c.Flags().BoolVar(&exact, "exact", false, "count the copies by reading every message, however many there are")
 	return c
 }
 
-func runStats(ctx context.Context, s *app.Session, exact bool) error {
+func runStats(ctx context.Context, s *app.OpenStore, exact bool) error {
 	line := s.Progress("counting", func(n int64) string { return amount.Plural(n, "context") })
 	r, err := records.OfStats(ctx, s.Store, exact, line.Show)
 	line.Done()

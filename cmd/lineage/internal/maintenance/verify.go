@@ -30,7 +30,7 @@ repairs it, and exits with 6 if anything is damaged.`,
 		Args: cobra.NoArgs,
 		RunE: a.Does(func(ctx context.Context, _ []string) error {
 			opened := false
-			err := a.Open(ctx, app.Reading|app.NoThread|app.Damaged, func(ctx context.Context, s *app.Session) error {
+			err := a.Open(ctx, app.Reading|app.NoThread|app.Damaged, func(ctx context.Context, s *app.OpenStore) error {
 				opened = true
 				return runVerify(ctx, s, deep)
 			})
@@ -44,7 +44,7 @@ repairs it, and exits with 6 if anything is damaged.`,
 	return c
 }
 
-func runVerify(ctx context.Context, s *app.Session, deep bool) error {
+func runVerify(ctx context.Context, s *app.OpenStore, deep bool) error {
 	head, err := s.Store.View().Head(ctx)
 	if err != nil {
 		return err
@@ -99,15 +99,15 @@ func runVerify(ctx context.Context, s *app.Session, deep bool) error {
 		}
 		return errors.Join(s.Print(&r, ""), err)
 	}
-	how := "checksums and numbering are right"
+	result := "checksums and numbering are right"
 	if deep {
-		how = "every byte is what was written"
+		result = "every byte is what was written"
 	}
-	return s.Print(&r, "%s: %s, %s\n", s.Out.Paint(screen.Green, "ok"), amount.Plural(head.Number, "commit"), how)
+	return s.Print(&r, "%s: %s, %s\n", s.Out.Paint(screen.Green, "ok"), amount.Plural(head.Number, "commit"), result)
 }
 
 // finding prints and counts a problem.
-func finding(s *app.Session, f backend.Finding, r *records.Verified) error {
+func finding(s *app.OpenStore, f backend.Finding, r *records.Verified) error {
 	r.Findings++
 	text := f.String()
 	if f.Repair == backend.RebuildIndex {

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// few is the memory that the process may always have, garbage included, in addition to what is not heap.
-	few = 200 << 20
+	// minLimit is the memory that the process may always have, garbage included, in addition to what is not heap.
+	minLimit = 200 << 20
 	// little is the garbage that a small process may always have.
 	little = 64 << 20
 	// leastHeap is the size up to which the runtime never collects the heap at 100 percent. At 200 percent it is twice that.
 	leastHeap = 4 << 20
 )
 
-// Bound limits garbage from now on: the heap grows to few bytes, or by a quarter of what is live, or by half of what a collection
+// Bound limits garbage from now on: the heap grows to minLimit bytes, or by a quarter of what is live, or by half of what a collection
 // reads of that. What has no pointers is not read, so that collections cost no more. Small programs collect garbage when they have
 // little bytes of it, not each time that the heap has doubled. GOGC and GOMEMLIMIT decide instead if they are set.
 func Bound() {
@@ -37,7 +37,7 @@ type memoryUse struct{ live, read, others uint64 }
 
 // limit returns the limit of a process, which counts all of its memory.
 func (u memoryUse) limit() int64 {
-	return int64(max(few, u.live+max(u.live/4, min(u.read, u.live)/2)) + u.others)
+	return int64(max(minLimit, u.live+max(u.live/4, min(u.read, u.live)/2)) + u.others)
 }
 
 // percent returns the growth of the heap until the next collection, for SetGCPercent.

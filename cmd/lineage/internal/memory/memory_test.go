@@ -17,8 +17,8 @@ func TestLimit(t *testing.T) {
 		want int64
 		why  string
 	}{
-		{memoryUse{}, few, ""},
-		{memoryUse{live: few / 2, read: few / 2}, few, ""},
+		{memoryUse{}, minLimit, ""},
+		{memoryUse{live: minLimit / 2, read: minLimit / 2}, minLimit, ""},
 		{memoryUse{live: 1000 << 20, read: 1000 << 20}, 1500 << 20, "garbage may be half of what a collection reads"},
 		{memoryUse{live: 1000 << 20, read: 600 << 20}, 1300 << 20, "garbage may be half of what a collection reads"},
 		{memoryUse{live: 1000 << 20, read: 10 << 20}, 1250 << 20, "what has no pointers allows a quarter"},
@@ -72,24 +72,24 @@ func TestBound(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })
 	Bound()
-	const small = few / 4 // more than what this test and its stacks take
+	const small = minLimit / 4 // more than what this test and its stacks take
 	near := func(want int64) func(limit int64) bool {
 		return func(limit int64) bool { return limit >= want && limit < want+small }
 	}
-	require.True(t, near(few)(debug.SetMemoryLimit(-1)))
+	require.True(t, near(minLimit)(debug.SetMemoryLimit(-1)))
 	reached := func(ok func(limit int64) bool) {
 		require.Eventually(t, func() bool { runtime.GC(); return ok(debug.SetMemoryLimit(-1)) }, time.Minute, time.Millisecond)
 	}
-	heap := make([]byte, few) // never touched, so it takes no memory of the machine
-	reached(near(few + few/4))
+	heap := make([]byte, minLimit) // never touched, so it takes no memory of the machine
+	reached(near(minLimit + minLimit/4))
 	runtime.KeepAlive(heap)
 	heap = nil
-	reached(near(few))
-	pointers := make([]*byte, few/unsafe.Sizeof((*byte)(nil)))
-	reached(near(few + few/2))
+	reached(near(minLimit))
+	pointers := make([]*byte, minLimit/unsafe.Sizeof((*byte)(nil)))
+	reached(near(minLimit + minLimit/2))
 	runtime.KeepAlive(pointers)
 	pointers = nil
-	reached(near(few))
+	reached(near(minLimit))
 }
 
 func TestIsSet(t *testing.T) {

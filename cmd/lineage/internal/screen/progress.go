@@ -47,12 +47,12 @@ func (p *Progress) Show(done, total int64) {
 	fmt.Fprintf(p.screen.W, "%s%s", clearLine, Cut(p.line(done, total, now.Sub(p.started)), p.screen.Width-1))
 }
 
-func (p *Progress) line(done, total int64, took time.Duration) string {
+func (p *Progress) line(done, total int64, elapsed time.Duration) string {
 	line := p.what + "  " + p.format(done)
 	if total > 0 {
 		line += fmt.Sprintf(" of %s  %d%%", p.format(total), min(done*100/total, 100))
 	}
-	if seconds := took.Seconds(); seconds > 0 && done > 0 {
+	if seconds := elapsed.Seconds(); seconds > 0 && done > 0 {
 		rate := float64(done) / seconds
 		line += "  " + p.format(int64(rate)) + "/s"
 		if total > done {

@@ -12,7 +12,7 @@ import (
 
 // Screen is an output for people.
 type Screen struct {
-	W *Filter
+	W *Sanitizer
 	// Terminal is set if the output is a terminal.
 	Terminal bool
 	// Width is the number of columns, 0 for no limit.
@@ -24,7 +24,7 @@ type Screen struct {
 // Of returns the screen for w. COLUMNS is its width, else that of the terminal. Only a terminal has colours; NO_COLOR and
 // TERM=dumb turn them off.
 func Of(w io.Writer, getenv func(string) string) *Screen {
-	s := &Screen{W: NewFilter(w)}
+	s := &Screen{W: NewSanitizer(w)}
 	if n, err := strconv.Atoi(getenv("COLUMNS")); err == nil && n > 0 {
 		s.Width = n
 	}

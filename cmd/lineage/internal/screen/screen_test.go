@@ -32,14 +32,14 @@ func TestCutAndWrapKeepToTheWidth(t *testing.T) {
 
 func TestTableAligns(t *testing.T) {
 	var out bytes.Buffer
-	table := NewTable(&Screen{W: NewFilter(&out)}, "ID", "TITLE")
+	table := NewTable(&Screen{W: NewSanitizer(&out)}, "ID", "TITLE")
 	table.Row("1", "日本")
 	table.Cells(Cell{Text: "200", Style: Bold}, Cell{Text: "two\nlines"})
 	require.NoError(t, table.Print())
 	require.Equal(t, "ID   TITLE\n1    日本\n200  two lines\n", out.String())
 
 	out.Reset()
-	table = NewTable(&Screen{W: NewFilter(&out), Width: 14, Colour: true, Terminal: true}, "", "")
+	table = NewTable(&Screen{W: NewSanitizer(&out), Width: 14, Colour: true, Terminal: true}, "", "")
 	table.Cells(Cell{Text: "x", Style: Red}, Cell{Text: "a long text is cut"})
 	require.NoError(t, table.Print())
 	require.Equal(t, "\x1b[31mx\x1b[0m  a long tex…\n", out.String())
@@ -60,7 +60,7 @@ func TestNarrowTable(t *testing.T) {
 		12: "ID  TITLE\n1   日本 th…\n",
 	} {
 		var out bytes.Buffer
-		table := NewTable(&Screen{W: NewFilter(&out), Width: width}, "ID", "MESSAGES", "AGENT", "TITLE")
+		table := NewTable(&Screen{W: NewSanitizer(&out), Width: width}, "ID", "MESSAGES", "AGENT", "TITLE")
 		table.Spare = []string{"COST", "MESSAGES", "AGENT"}
 		table.Cells(Cell{Text: "1"}, Cell{Text: "12", Right: true}, Cell{Text: "claude-code"}, Cell{Text: "日本 the title of a long conversation"})
 		require.NoError(t, table.Print())
@@ -71,13 +71,13 @@ func TestNarrowTable(t *testing.T) {
 func TestProgressIsForTerminals(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Unix(0, 0)
-	p := NewProgress(&Screen{W: NewFilter(&out)}, "reading", amount.Bytes[int64])
+	p := NewProgress(&Screen{W: NewSanitizer(&out)}, "reading", amount.Bytes[int64])
 	p.now, p.started = func() time.Time { return now.Add(time.Minute) }, now
 	p.Show(10, 100)
 	p.Done()
 	require.Empty(t, out.String())
 
-	p.screen = &Screen{W: NewFilter(&out), Terminal: true, Width: 80}
+	p.screen = &Screen{W: NewSanitizer(&out), Terminal: true, Width: 80}
 	p.Show(30, 90)
 	p.Show(40, 90) // too soon after
 	require.Equal(t, "\r\x1b[Kreading  30 B of 90 B  33%  0 B/s  2m0s left", out.String())

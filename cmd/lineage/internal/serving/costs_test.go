@@ -36,7 +36,8 @@ func TestCost(t *testing.T) {
 	require.NoError(t, err)
 	p := &sharedIndexes{store: store, dir: t.TempDir()}
 	require.Empty(t, p.cost(thread.ID()))
-	require.False(t, p.threads.looks)
+	running, _ := p.threads.state()
+	require.False(t, running)
 	require.False(t, p.costsPending(t.Context()))
 	index, err := p.openCosts(t.Context())
 	require.NoError(t, err)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/lineage/usage"
 )
@@ -26,7 +28,13 @@ type sharedIndexes struct {
 	remove []func() error
 
 	threads threadCosts
+	// indexing brings texts up to date for later searches.
+	indexing background
 }
+
+// updateFor is the time in which a search brings the index of texts up to date, before it answers from what the index has. Tests
+// make it shorter.
+var updateFor = 3 * time.Second
 
 // opened returns an index, opening it if necessary.
 func opened[T any](p *sharedIndexes, slot **T, open func(dir string) (*T, error)) (*T, error) {
@@ -46,6 +54,26 @@ func (p *sharedIndexes) openTexts(ctx context.Context) (*search.Index, error) {
 	return opened(p, &p.texts, func(dir string) (*search.Index, error) { return search.Open(ctx, p.store, dir, search.Options{}) })
 }
 
+// searchTexts searches the store. If the index of texts is not up to date in time, it goes on with that in the background, and
+// tells behind how many commits the index does not have.
+func (p *sharedIndexes) searchTexts(ctx context.Context, q search.Query, behind func(commits uint64)) ([]search.Hit, error) {
+	index, err := p.openTexts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	q.UpdateFor = updateFor
+	if running, _ := p.indexing.state(); running {
+		q.UpdateFor /= 10 // there is much to index, so waiting gains little
+	}
+	q.Behind = func(commits uint64, why error) {
+		behind(commits)
+		if errors.Is(why, derived.ErrUnfinished) {
+			p.indexing.start(func(ctx context.Context) { _ = index.Update(ctx) }) // the next search reports the error
+		}
+	}
+	return index.Search(ctx, q)
+}
+
 func (p *sharedIndexes) openCosts(ctx context.Context) (*usage.Index, error) {
 	return opened(p, &p.costs, func(dir string) (*usage.Index, error) { return usage.Open(ctx, p.store, dir, usage.Options{}) })
 }
@@ -53,6 +81,7 @@ func (p *sharedIndexes) openCosts(ctx context.Context) (*usage.Index, error) {
 // close closes the indexes. They must not be in use.
 func (p *sharedIndexes) close() (err error) {
 	p.threads.end()
+	p.indexing.end()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.texts != nil {

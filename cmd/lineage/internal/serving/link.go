@@ -13,7 +13,7 @@ import (
 
 // printLink prints or opens a link to a running server of the store.
 func printLink(ctx context.Context, a *app.App, open bool) error {
-	return a.Open(ctx, app.Reading|app.NoThread, func(ctx context.Context, s *app.Session) error {
+	return a.Open(ctx, app.Reading|app.NoThread, func(ctx context.Context, s *app.OpenStore) error {
 		dir, err := server.RuntimeDir()
 		if err != nil {
 			return err

@@ -64,7 +64,7 @@ func runMCP(ctx context.Context, a *app.App, o *mcpOptions) error {
 	if len(o.write) > 0 {
 		mode = app.Changing | app.NoThread
 	}
-	return a.Open(ctx, mode, func(ctx context.Context, s *app.Session) (err error) {
+	return a.Open(ctx, mode, func(ctx context.Context, s *app.OpenStore) (err error) {
 		indexes := &sharedIndexes{store: s.Store, dir: s.Dir}
 		defer func() { err = errors.Join(err, indexes.close()) }()
 		logger := logline.New(slog.LevelWarn, func(line string) { s.Warn("%s", line) })
@@ -101,23 +101,20 @@ func (w nopWriteCloser) Write(b []byte) (int, error) {
 func (nopWriteCloser) Close() error { return nil }
 
 // mcpService returns the service of the store.
-func mcpService(s *app.Session, indexes *sharedIndexes, logger *slog.Logger) *mcp.Service {
+func mcpService(s *app.OpenStore, indexes *sharedIndexes, logger *slog.Logger) *mcp.Service {
 	build, _ := debug.ReadBuildInfo()
 	return mcp.New(mcp.Options{Store: s.Store, Version: app.NewVersion(build).Version, Logger: logger, Search: indexes.find, Usage: indexes.report})
 }
 
 // mcpRoute returns the route for agents.
-func mcpRoute(s *app.Session, logger *slog.Logger, indexes *sharedIndexes, write []string) server.Route {
+func mcpRoute(s *app.OpenStore, logger *slog.Logger, indexes *sharedIndexes, write []string) server.Route {
 	return server.Route{Pattern: "/mcp", Scoped: true, BodySize: mcp.MaxRequest, Handler: mcpService(s, indexes, logger).Handler(write)}
 }
 
 // find is mcp.Options.Search.
 func (p *sharedIndexes) find(ctx context.Context, q mcp.SearchQuery) (hits []mcp.Hit, err error) {
-	index, err := p.openTexts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	found, err := index.Search(ctx, search.Query{Text: q.Text, Thread: q.Thread, Among: q.Among, Roles: q.Roles, Limit: q.Limit})
+	query := search.Query{Text: q.Text, Thread: q.Thread, Among: q.Among, Roles: q.Roles, Limit: q.Limit}
+	found, err := p.searchTexts(ctx, query, q.Behind)
 	for i := range found {
 		h := &found[i]
 		hits = append(hits, mcp.Hit{Entry: h.Entry, Role: h.Role, Summary: h.Summary, SummarizedAt: h.SummarizedAt, Text: h.Text, Threads: h.Threads, Rank: h.Rank, Snippet: h.Snippet})

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/sources"
 	"github.com/lineage-store/lineage/internal/logline"
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/server"
@@ -128,7 +128,7 @@ func runServe(ctx context.Context, a *app.App, o *serveOptions) error {
 		mode |= app.Reading // a store that cannot be written is shown, too
 	}
 	opened := false
-	err = a.Open(ctx, mode, func(ctx context.Context, s *app.Session) (err error) {
+	err = a.Open(ctx, mode, func(ctx context.Context, s *app.OpenStore) (err error) {
 		opened = true
 		alive := func() error { return nil }
 		if !app.IsServed(dir) {
@@ -167,7 +167,7 @@ func runServe(ctx context.Context, a *app.App, o *serveOptions) error {
 		a.Note("stopped serving")
 		return nil
 	}
-	if !opened && !o.readOnly && errors.Is(err, fs.ErrPermission) {
+	if !opened && !o.readOnly && vfs.IsUnwritable(err) {
 		err = app.Hint(err, "--read-only shows a store that cannot be written")
 	}
 	return err
@@ -182,7 +182,7 @@ func stillThere(dir string) error {
 }
 
 // listen starts the HTTP server and prints its address.
-func listen(ctx context.Context, s *app.Session, o *serveOptions, options server.Options, indexes *sharedIndexes) (*server.Server, error) {
+func listen(ctx context.Context, s *app.OpenStore, o *serveOptions, options server.Options, indexes *sharedIndexes) (*server.Server, error) {
 	tokens, err := tokens(s)
 	if err != nil {
 		return nil, err
@@ -220,7 +220,7 @@ func listen(ctx context.Context, s *app.Session, o *serveOptions, options server
 }
 
 // tokens returns the file of tokens of the store.
-func tokens(s *app.Session) (*access.File, error) {
+func tokens(s *app.OpenStore) (*access.File, error) {
 	config, err := os.UserConfigDir()
 	if err != nil {
 		return nil, app.Hint(err, "tokens are kept in the folder of the user's configuration")
@@ -229,7 +229,7 @@ func tokens(s *app.Session) (*access.File, error) {
 }
 
 // followBeside follows agents until the context ends. An error is reported.
-func followBeside(ctx context.Context, s *app.Session) (done <-chan struct{}, err error) {
+func followBeside(ctx context.Context, s *app.OpenStore) (done <-chan struct{}, err error) {
 	environment, machine, err := s.Machine()
 	if err != nil {
 		return nil, err
@@ -258,16 +258,16 @@ const (
 )
 
 // serve waits until it is interrupted, the store is gone, or the server was idle for some time.
-func serve(ctx context.Context, s *app.Session, o *serveOptions, http *server.Server, alive func() error) error {
+func serve(ctx context.Context, s *app.OpenStore, o *serveOptions, http *server.Server, alive func() error) error {
 	var failed <-chan error
 	if http != nil {
 		failed = http.Failed()
 	}
-	look := looksAtStore
+	interval := looksAtStore
 	if o.idle > 0 {
-		look = min(max(o.idle/looksWhileIdle, time.Millisecond), time.Second)
+		interval = min(max(o.idle/looksWhileIdle, time.Millisecond), time.Second)
 	}
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for used := time.Now(); o.idle == 0 || time.Since(used) < o.idle; {
 		select {

@@ -25,7 +25,7 @@ import (
 )
 
 // apiRoutes returns the routes of the API.
-func apiRoutes(s *app.Session, logger *slog.Logger, from *sharedIndexes) []server.Route {
+func apiRoutes(s *app.OpenStore, logger *slog.Logger, from *sharedIndexes) []server.Route {
 	to := &transfers{s}
 	return api.New(api.Options{
 		Store: s.Store, Logger: logger, Search: from.searchFor, SearchChat: from.searchChat, Usage: from.usageFor,
@@ -35,12 +35,8 @@ func apiRoutes(s *app.Session, logger *slog.Logger, from *sharedIndexes) []serve
 
 // searchFor is api.Options.Search.
 func (p *sharedIndexes) searchFor(ctx context.Context, q api.SearchQuery) (hits []*records.Hit, err error) {
-	index, err := p.openTexts(ctx)
-	if err != nil {
-		return nil, err
-	}
 	query := search.Query{Text: q.Text, Roles: q.Roles, Thread: q.Thread, Among: q.Among, Limit: q.Limit}
-	found, err := index.Search(ctx, query)
+	found, err := p.searchTexts(ctx, query, q.Behind)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func TestResumeNothing(t *testing.T) {
 	home := t.TempDir()
 	getenv := func(name string) string { return map[string]string{"HOME": home}[name] }
 	store := lineagetest.New(t, lineage.Options{})
-	to := &transfers{&app.Session{App: app.New(nil, &bytes.Buffer{}, &bytes.Buffer{}, getenv), Store: store}}
+	to := &transfers{&app.OpenStore{App: app.New(nil, &bytes.Buffer{}, &bytes.Buffer{}, getenv), Store: store}}
 	thread, err := store.CreateThread(t.Context(), lineage.ThreadOptions{})
 	require.NoError(t, err)
 	_, err = to.resume(t.Context(), api.ResumeQuery{Thread: thread.ID()})

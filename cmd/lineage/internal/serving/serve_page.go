@@ -19,7 +19,7 @@ import (
 )
 
 // pageRoutes returns the routes of the page.
-func pageRoutes(s *app.Session, readOnly bool, logger *slog.Logger, from *sharedIndexes) ([]server.Route, error) {
+func pageRoutes(s *app.OpenStore, readOnly bool, logger *slog.Logger, from *sharedIndexes) ([]server.Route, error) {
 	p, err := page.New(page.Options{
 		Store: s.Store, ReadOnly: readOnly, Logger: logger, Search: from.search, Usage: from.usage, Cost: from.cost, CostsPending: from.costsPending,
 		Resume: (&transfers{s}).tryResume, Agents: resume.Agents(),
@@ -31,16 +31,12 @@ func pageRoutes(s *app.Session, readOnly bool, logger *slog.Logger, from *shared
 }
 
 // search is page.Options.Search.
-func (p *sharedIndexes) search(ctx context.Context, text string, among *lineage.ThreadQuery, limit int) (hits []page.Hit, err error) {
-	index, err := p.openTexts(ctx)
-	if err != nil {
-		return nil, err
+func (p *sharedIndexes) search(ctx context.Context, q page.SearchQuery) (hits []page.Hit, err error) {
+	query := search.Query{Text: q.Text, Limit: q.Limit}
+	if q.Among != nil {
+		query.Among = p.store.Threads(ctx, *q.Among)
 	}
-	q := search.Query{Text: text, Limit: limit}
-	if among != nil {
-		q.Among = p.store.Threads(ctx, *among)
-	}
-	found, err := index.Search(ctx, q)
+	found, err := p.searchTexts(ctx, query, q.Behind)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ one of the projects.`,
 		Example: `  lineage token create --name ci --expires 24h
   lineage token create --user ada --json`,
 		Args: cobra.NoArgs,
-		RunE: a.On(app.Reading|app.NoThread, func(ctx context.Context, s *app.Session, _ []string) error { return runTokenCreate(ctx, s, o) }),
+		RunE: a.On(app.Reading|app.NoThread, func(ctx context.Context, s *app.OpenStore, _ []string) error { return runTokenCreate(ctx, s, o) }),
 	}
 	f := c.Flags()
 	f.StringVar(&o.name, "name", "", "what it is for")
@@ -57,7 +57,7 @@ one of the projects.`,
 	return c
 }
 
-func runTokenCreate(ctx context.Context, s *app.Session, o *tokenOptions) error {
+func runTokenCreate(ctx context.Context, s *app.OpenStore, o *tokenOptions) error {
 	if o.expires < 0 {
 		return app.Usagef("--expires: must be 0 or more")
 	}
@@ -104,7 +104,7 @@ func tokenListCommand(a *app.App) *cobra.Command {
 	}
 }
 
-func runTokenList(_ context.Context, s *app.Session, _ []string) error {
+func runTokenList(_ context.Context, s *app.OpenStore, _ []string) error {
 	file, err := tokens(s)
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func tokenDeleteCommand(a *app.App) *cobra.Command {
 		Long:    `Deletes a token. Servers that run refuse it from then on, and end its streams of events soon.`,
 		Example: `  lineage token delete 3f9ac2d1`,
 		Args:    cobra.ExactArgs(1),
-		RunE: a.On(app.Reading|app.NoThread, func(ctx context.Context, s *app.Session, args []string) error {
+		RunE: a.On(app.Reading|app.NoThread, func(ctx context.Context, s *app.OpenStore, args []string) error {
 			file, err := tokens(s)
 			if err != nil {
 				return err

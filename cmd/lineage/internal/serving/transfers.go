@@ -14,7 +14,7 @@ import (
 )
 
 // transfers implements the API's imports and sessions.
-type transfers struct{ *app.Session }
+type transfers struct{ *app.OpenStore }
 
 // session creates a session of an agent on this machine.
 func (t *transfers) session(ctx context.Context, at lineage.SpanRef, o resume.Options) (made *resume.Session, err error) {

@@ -12,7 +12,7 @@ import (
 )
 
 // Created prints a context that a command created. Its id is on a line of its own, for scripts.
-func Created(ctx context.Context, s *app.Session, c *lineage.Context) error {
+func Created(ctx context.Context, s *app.OpenStore, c *lineage.Context) error {
 	if s.JSON {
 		r, err := records.OfContext(ctx, s.Store, c)
 		if err != nil {
@@ -36,7 +36,7 @@ func NameOf(found *refs.Ref) string {
 }
 
 // Moved prints the tip of a context that a command moved.
-func Moved(ctx context.Context, s *app.Session, found *refs.Ref, from lineage.SpanRef) error {
+func Moved(ctx context.Context, s *app.OpenStore, found *refs.Ref, from lineage.SpanRef) error {
 	to, err := found.Context.Tip(ctx)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func PrintBranch(a *app.App, b *records.Branch, ofActive string, err error) erro
 }
 
 // Sent prints a message that one context sent to another.
-func Sent(s *app.Session, from, to string, ref lineage.SpanRef) error {
+func Sent(s *app.OpenStore, from, to string, ref lineage.SpanRef) error {
 	err := s.Print(&records.Sent{From: from, To: to, ID: ref.String()}, "%s\n", ref)
 	s.Note("added to context %s", to)
 	return err

@@ -15,7 +15,7 @@ import (
 )
 
 // PrintContext prints a context with its origin and settings.
-func PrintContext(ctx context.Context, s *app.Session, found *refs.Ref) error {
+func PrintContext(ctx context.Context, s *app.OpenStore, found *refs.Ref) error {
 	r, err := records.OfContext(ctx, s.Store, found.Context)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func PrintContext(ctx context.Context, s *app.Session, found *refs.Ref) error {
 }
 
 // PrintSpan prints the messages of a span with their origins.
-func PrintSpan(ctx context.Context, s *app.Session, found *refs.Ref) error {
+func PrintSpan(ctx context.Context, s *app.OpenStore, found *refs.Ref) error {
 	entries, err := s.Store.Span(ctx, found.Span)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func PrintSpan(ctx context.Context, s *app.Session, found *refs.Ref) error {
 }
 
 // usageOf returns the usage that a message states, nil for none.
-func usageOf(ctx context.Context, s *app.Session, e *lineage.Entry) (*records.UsageFigures, error) {
+func usageOf(ctx context.Context, s *app.OpenStore, e *lineage.Entry) (*records.UsageFigures, error) {
 	if e.Kind != lineage.Message || !message.MayStateUsage(e.Role) || e.Erased {
 		return nil, nil
 	}
@@ -115,7 +115,7 @@ func usageOf(ctx context.Context, s *app.Session, e *lineage.Entry) (*records.Us
 const callsBefore = 64
 
 // LearnBefore tells a reader the calls before an entry, so that results can name them.
-func LearnBefore(ctx context.Context, s *app.Session, r *Reader, e *lineage.Entry) error {
+func LearnBefore(ctx context.Context, s *app.OpenStore, r *Reader, e *lineage.Entry) error {
 	if s.JSON || e.Position == 1 {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // ShownTitle returns the title under which a thread is shown.
-func ShownTitle(ctx context.Context, s *app.Session, info lineage.ThreadInfo) (string, error) {
+func ShownTitle(ctx context.Context, s *app.OpenStore, info lineage.ThreadInfo) (string, error) {
 	title, err := s.Store.ShownTitle(ctx, info)
 	return cmp.Or(screen.Line(title), transcript.Untitled), err
 }

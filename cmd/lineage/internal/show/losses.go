@@ -34,14 +34,14 @@ func (l *Losses) Warn(a *app.App) {
 			a.Warn("lost: … and %s more", amount.Plural(len(l.first)-i, "reason"))
 			return
 		}
-		where := ""
+		place := ""
 		if loss.Position > 0 {
-			where = fmt.Sprintf("message %d: ", loss.Position)
+			place = fmt.Sprintf("message %d: ", loss.Position)
 		}
 		if n := l.count[loss.Reason]; n > 1 {
-			a.Warn("lost: %s%s; and %s more", where, loss.Reason, amount.Count(n-1))
+			a.Warn("lost: %s%s; and %s more", place, loss.Reason, amount.Count(n-1))
 		} else {
-			a.Warn("lost: %s%s", where, loss.Reason)
+			a.Warn("lost: %s%s", place, loss.Reason)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func ShortID(id string) string {
 }
 
 // Message returns the record of an entry, with at most limit bytes of a body.
-func Message(ctx context.Context, s *app.Session, e *lineage.Entry, limit int64) (*ReadMessage, error) {
+func Message(ctx context.Context, s *app.OpenStore, e *lineage.Entry, limit int64) (*ReadMessage, error) {
 	if s.JSON {
 		r, err := records.OfMessage(ctx, s.Store, e, limit)
 		if err != nil {
@@ -56,7 +56,7 @@ func Message(ctx context.Context, s *app.Session, e *lineage.Entry, limit int64)
 }
 
 // EmitEntry prints the record of an entry.
-func EmitEntry(ctx context.Context, s *app.Session, e *lineage.Entry) error {
+func EmitEntry(ctx context.Context, s *app.OpenStore, e *lineage.Entry) error {
 	m, err := Message(ctx, s, e, records.MaxText)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func EmitEntry(ctx context.Context, s *app.Session, e *lineage.Entry) error {
 }
 
 // Listed returns the record of an entry for a list, which shows people a line of its text.
-func Listed(ctx context.Context, s *app.Session, e *lineage.Entry) (*ReadMessage, error) {
+func Listed(ctx context.Context, s *app.OpenStore, e *lineage.Entry) (*ReadMessage, error) {
 	if s.JSON {
 		return Message(ctx, s, e, records.MaxText)
 	}
@@ -73,7 +73,7 @@ func Listed(ctx context.Context, s *app.Session, e *lineage.Entry) (*ReadMessage
 }
 
 // Line returns the content of an entry in one line.
-func Line(ctx context.Context, s *app.Session, e *lineage.Entry) (string, error) {
+func Line(ctx context.Context, s *app.OpenStore, e *lineage.Entry) (string, error) {
 	m, err := s.Store.Transcribe(ctx, e, records.MaxPreview)
 	if err != nil {
 		return "", err

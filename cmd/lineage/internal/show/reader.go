@@ -206,11 +206,11 @@ func (r *Reader) call(c *transcript.ToolCall, m *loggedMessage) {
 		r.text("      ", string(c.Rest), screen.Dim)
 	}
 	for _, result := range c.Results {
-		where := ""
+		place := ""
 		if result.From != m.Said {
-			where = fmt.Sprint(result.From.Position)
+			place = fmt.Sprint(result.From.Position)
 		}
-		r.result(result, where)
+		r.result(result, place)
 	}
 }
 

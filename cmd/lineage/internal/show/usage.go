@@ -9,8 +9,10 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/internal/amount"
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/usage"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // CostCell returns the cell for a cost.
@@ -22,11 +24,11 @@ func CostCell(f *usage.Figures) screen.Cell {
 // AddUsage sets the usage of the answers that count in each thread. It does nothing until 'lineage usage' was called
 // once, because the first call reads the whole store. It also does nothing if the usage cannot be computed, as in a
 // store that is damaged or cannot be written to.
-func AddUsage(ctx context.Context, s *app.Session, list ...*records.Thread) error {
+func AddUsage(ctx context.Context, s *app.OpenStore, list ...*records.Thread) error {
 	if len(list) == 0 || !usage.Exists(s.Dir) {
 		return nil
 	}
-	report, err := usageByThread(ctx, s)
+	report, err := usageByThread(ctx, s, list)
 	if err != nil {
 		return ctx.Err()
 	}
@@ -43,13 +45,20 @@ func AddUsage(ctx context.Context, s *app.Session, list ...*records.Thread) erro
 	return nil
 }
 
-func usageByThread(ctx context.Context, s *app.Session) (*usage.Report, error) {
+func usageByThread(ctx context.Context, s *app.OpenStore, list []*records.Thread) (*usage.Report, error) {
+	ids := make([]lineage.ThreadID, len(list))
+	for i, r := range list {
+		var err error
+		if ids[i], err = structure.ParseID[lineage.ThreadID](r.ID); err != nil {
+			return nil, err
+		}
+	}
 	index, err := usage.Open(ctx, s.Store, s.Dir, usage.Options{})
 	if err != nil {
 		return nil, err
 	}
 	defer index.Close()
-	return index.Report(ctx, usage.Query{By: []usage.By{usage.Thread}})
+	return index.Report(ctx, usage.Query{By: []usage.By{usage.Thread}, CountedIn: ids})
 }
 
 // UsedText returns figures in a line for people, empty for none.

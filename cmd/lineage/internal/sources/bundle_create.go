@@ -39,7 +39,7 @@ everything in the inventory of the other store is left out. FILE - is standard o
 			if o.all && len(o.threads) > 0 {
 				return app.Usagef("--all writes every thread: name none")
 			}
-			return a.Open(ctx, app.Reading, func(ctx context.Context, s *app.Session) error { return runBundleCreate(ctx, s, o) })
+			return a.Open(ctx, app.Reading, func(ctx context.Context, s *app.OpenStore) error { return runBundleCreate(ctx, s, o) })
 		}),
 	}
 	c.Flags().BoolVar(&o.all, "all", false, "write the whole store")
@@ -60,7 +60,7 @@ func inventoryFailure(file string, err error) error {
 	return fmt.Errorf("inventory %s: %w", file, err)
 }
 
-func runBundleCreate(ctx context.Context, s *app.Session, o *bundleCreateOptions) error {
+func runBundleCreate(ctx context.Context, s *app.OpenStore, o *bundleCreateOptions) error {
 	line := s.Progress("writing", func(n int64) string { return amount.Plural(n, "message") })
 	options := bundle.WriteOptions{Progress: func(spans uint64) { line.Show(int64(spans), 0) }}
 	if o.against != "" {

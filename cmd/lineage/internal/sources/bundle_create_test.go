@@ -25,7 +25,7 @@ func TestBundleOfExpiredState(t *testing.T) {
 	_, err = main.Extend(t.Context(), lineage.User("one"))
 	require.NoError(t, err)
 	engine := &backendtest.Expiring{Engine: write.Of(store).Engine()}
-	s := &app.Session{App: app.New(nil, &bytes.Buffer{}, &bytes.Buffer{}, func(string) string { return "" }), Store: lineage.New(engine)}
+	s := &app.OpenStore{App: app.New(nil, &bytes.Buffer{}, &bytes.Buffer{}, func(string) string { return "" }), Store: lineage.New(engine)}
 	create := func(name string, expire int64) ([]byte, error) {
 		engine.Left.Store(expire)
 		file := filepath.Join(t.TempDir(), name)

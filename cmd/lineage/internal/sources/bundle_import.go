@@ -46,7 +46,7 @@ func runBundleImport(ctx context.Context, a *app.App, o *bundleImportOptions) er
 		return err
 	}
 	defer in.Close()
-	return a.Open(ctx, a.CreateIfNamed(), func(ctx context.Context, s *app.Session) error {
+	return a.Open(ctx, a.CreateIfNamed(), func(ctx context.Context, s *app.OpenStore) error {
 		line := s.Progress("importing", amount.Bytes)
 		report, err := bundle.Import(ctx, s.Store, in, bundle.ImportOptions{OnConflict: conflict, Progress: line.Show})
 		line.Done()

@@ -21,13 +21,13 @@ func bundleInventoryCommand(a *app.App) *cobra.Command {
   lineage bundle inventory here.inventory
   lineage bundle create new.bundle --against here.inventory --all`,
 		Args: cobra.ExactArgs(1),
-		RunE: a.On(app.Reading|app.NoThread, func(ctx context.Context, s *app.Session, args []string) error {
+		RunE: a.On(app.Reading|app.NoThread, func(ctx context.Context, s *app.OpenStore, args []string) error {
 			return runBundleInventory(ctx, s, args[0])
 		}),
 	}
 }
 
-func runBundleInventory(ctx context.Context, s *app.Session, file string) error {
+func runBundleInventory(ctx context.Context, s *app.OpenStore, file string) error {
 	inventory, err := bundle.Take(ctx, s.Store)
 	if err != nil {
 		return err

@@ -68,7 +68,7 @@ last, also if the agent has deleted it. It is named by its path, the end of its 
   lineage export --all --output everything.jsonl --json
   lineage export --all --format branch-files --output sessions
   lineage export --native lisbon.jsonl --output lisbon.jsonl`,
-		RunE: a.On(app.Reading, func(ctx context.Context, s *app.Session, args []string) error {
+		RunE: a.On(app.Reading, func(ctx context.Context, s *app.OpenStore, args []string) error {
 			if o.what = args; o.native {
 				if o.format != "" || o.all || o.given || o.prune || o.title != "" {
 					return app.Usagef("--native writes a file as it is: only with --output")
@@ -119,7 +119,7 @@ func (o *exportOptions) exportFormat() (export.Format, error) {
 	}
 }
 
-func runExport(ctx context.Context, s *app.Session, o *exportOptions) error {
+func runExport(ctx context.Context, s *app.OpenStore, o *exportOptions) error {
 	format, err := o.exportFormat()
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func runExport(ctx context.Context, s *app.Session, o *exportOptions) error {
 }
 
 // exportSite writes threads as a folder of pages.
-func exportSite(ctx context.Context, s *app.Session, o *exportOptions, options export.Options) error {
+func exportSite(ctx context.Context, s *app.OpenStore, o *exportOptions, options export.Options) error {
 	if options.Scope.Context != nil {
 		return app.Hint(app.Usagef("a folder of pages has threads, and no context"), "end --output in .html for one page")
 	}
@@ -184,7 +184,7 @@ func exportSite(ctx context.Context, s *app.Session, o *exportOptions, options e
 }
 
 // exportBranchFiles writes the branches of threads as files.
-func exportBranchFiles(ctx context.Context, s *app.Session, o *exportOptions, scope export.Scope) error {
+func exportBranchFiles(ctx context.Context, s *app.OpenStore, o *exportOptions, scope export.Scope) error {
 	if o.to == app.StdoutName || scope.Context != nil {
 		return app.Usagef("%s writes the branches of threads into a folder: name it with --output, and no context", branchFilesFormat)
 	}
@@ -215,7 +215,7 @@ func exportBranchFiles(ctx context.Context, s *app.Session, o *exportOptions, sc
 }
 
 // exportScope returns what to export: one context, or threads.
-func exportScope(ctx context.Context, s *app.Session, o *exportOptions) (export.Scope, error) {
+func exportScope(ctx context.Context, s *app.OpenStore, o *exportOptions) (export.Scope, error) {
 	if o.all {
 		return export.Scope{}, app.Usagef("--all writes every thread: name none")
 	}

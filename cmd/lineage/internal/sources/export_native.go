@@ -20,11 +20,11 @@ import (
 )
 
 // exportNative writes a session file as it was last read.
-func exportNative(ctx context.Context, s *app.Session, what []string, to string) error {
-	if len(what) > 1 {
+func exportNative(ctx context.Context, s *app.OpenStore, names []string, to string) error {
+	if len(names) > 1 {
 		return app.Usagef("--native writes one file: name one")
 	}
-	sources, err := sourcesToExport(ctx, s, what)
+	sources, err := sourcesToExport(ctx, s, names)
 	if err != nil {
 		return err
 	}
@@ -72,10 +72,10 @@ func realPath(path string) string {
 	}
 }
 
-// sourcesToExport returns the session file with a path, or with the end of a path, or that of a thread. For a
+// sourcesToExport returns the session file that a name stands for, or without a name that of the current thread. For a
 // database it returns the rows of all sessions.
-func sourcesToExport(ctx context.Context, s *app.Session, what []string) ([]*follow.Source, error) {
-	want, err := sourceToFind(ctx, s, what)
+func sourcesToExport(ctx context.Context, s *app.OpenStore, names []string) ([]*follow.Source, error) {
+	want, err := sourceToFind(ctx, s, names)
 	if err != nil {
 		return nil, err
 	}
@@ -87,11 +87,7 @@ func sourcesToExport(ctx context.Context, s *app.Session, what []string) ([]*fol
 		return nil, app.Hint(fmt.Errorf("session file %s: %w", want.name, lineage.ErrNotFound), "'lineage follow' keeps session files; 'lineage follow --list' shows which")
 	}
 	found = ownOf(found, want.threadOf)
-	first := found[0]
-	other := func(s *follow.Source) bool {
-		return s.Database() != first.Database() || s.About.Machine != first.About.Machine
-	}
-	if len(found) == 1 || first.Database() != "" && !slices.ContainsFunc(found, other) {
+	if len(found) == 1 || sameDatabase(found) {
 		return found, nil
 	}
 	slices.SortFunc(found, func(a, b *follow.Source) int { return cmp.Compare(a.About.Path, b.About.Path) })
@@ -107,6 +103,14 @@ func sourcesToExport(ctx context.Context, s *app.Session, what []string) ([]*fol
 
 // mostNamed limits the files that an error names.
 const mostNamed = 3
+
+// sameDatabase reports whether all sources are rows of one database.
+func sameDatabase(sources []*follow.Source) bool {
+	first := sources[0]
+	return first.Database() != "" && !slices.ContainsFunc(sources, func(s *follow.Source) bool {
+		return s.Database() != first.Database() || s.About.Machine != first.About.Machine
+	})
+}
 
 // ownOf returns the files of the session itself if there are files of its subagents too: its id is in their names.
 func ownOf(found []*follow.Source, session string) []*follow.Source {
@@ -124,13 +128,13 @@ func ownOf(found []*follow.Source, session string) []*follow.Source {
 // thread.
 type wantedSource struct{ name, real, threadOf string }
 
-// sourceToFind returns what the named source is looked for by.
-func sourceToFind(ctx context.Context, s *app.Session, what []string) (want wantedSource, err error) {
+// sourceToFind returns what a source is looked for by: what its name may stand for, or without a name the current thread.
+func sourceToFind(ctx context.Context, s *app.OpenStore, names []string) (want wantedSource, err error) {
 	var t *lineage.Thread
-	if len(what) == 1 {
-		want.name = follow.RecordedPath(filepath.ToSlash(what[0]))
-		want.real = filepath.ToSlash(follow.RecordedPath(realPath(what[0])))
-		if t, err = s.Refs.Thread(ctx, what[0]); errors.Is(err, lineage.ErrNotFound) {
+	if len(names) == 1 {
+		want.name = follow.RecordedPath(filepath.ToSlash(names[0]))
+		want.real = filepath.ToSlash(follow.RecordedPath(realPath(names[0])))
+		if t, err = s.Refs.Thread(ctx, names[0]); errors.Is(err, lineage.ErrNotFound) {
 			return want, nil
 		}
 	} else {

@@ -79,7 +79,7 @@ func runFollow(ctx context.Context, a *app.App, o *followOptions) error {
 	if o.list {
 		return listFollowed(ctx, a, o, common)
 	}
-	err = a.Open(ctx, app.Create|app.NoThread, func(ctx context.Context, s *app.Session) error {
+	err = a.Open(ctx, app.Create|app.NoThread, func(ctx context.Context, s *app.OpenStore) error {
 		if common.Choice, err = choose(ctx, s, o, machine); err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (o *followOptions) choose(remembered follow.Choice) (choice follow.Choice, 
 }
 
 // choose returns what to follow, and stores it.
-func choose(ctx context.Context, s *app.Session, o *followOptions, machine follow.Machine) (follow.Choice, error) {
+func choose(ctx context.Context, s *app.OpenStore, o *followOptions, machine follow.Machine) (follow.Choice, error) {
 	remembered, err := follow.Remembered(ctx, s.Store, machine)
 	if err != nil {
 		return remembered, err
@@ -132,8 +132,8 @@ func unknownAgent(err error) error {
 const muchRead = 4 << 20
 
 // Follow follows agents, and prints the events.
-func Follow(ctx context.Context, s *app.Session, o follow.Options) error {
-	p := &followPrinter{Session: s, ctx: ctx, line: s.Progress("reading", amount.Bytes)}
+func Follow(ctx context.Context, s *app.OpenStore, o follow.Options) error {
+	p := &followPrinter{OpenStore: s, ctx: ctx, line: s.Progress("reading", amount.Bytes)}
 	defer p.line.Done()
 	released := false
 	o.Events = func(e follow.Event) {
@@ -181,7 +181,7 @@ func listFollowed(ctx context.Context, a *app.App, o *followOptions, common foll
 			return errors.Join(list(ctx, none), none.Close())
 		}
 	}
-	return a.Open(ctx, app.Reading|app.NoThread, func(ctx context.Context, s *app.Session) error { return list(ctx, s.Store) })
+	return a.Open(ctx, app.Reading|app.NoThread, func(ctx context.Context, s *app.OpenStore) error { return list(ctx, s.Store) })
 }
 
 // firstOf reports whether a listing is the one that is printed for an agent without any folder: the first of its listings.

@@ -71,9 +71,9 @@ func runFollowInstall(a *app.App, write bool) error {
 	if err != nil {
 		return err
 	}
-	did := "wrote " + screen.Line(e.Path)
+	result := "wrote " + screen.Line(e.Path)
 	if !r.Written {
-		did = screen.Line(e.Path) + " is there already"
+		result = screen.Line(e.Path) + " is there already"
 	}
-	return a.Print(r, "%s\nThis starts it now and at each login: %s\n", did, start)
+	return a.Print(r, "%s\nThis starts it now and at each login: %s\n", result, start)
 }

@@ -15,7 +15,7 @@ import (
 
 // followPrinter prints the events of a run.
 type followPrinter struct {
-	*app.Session
+	*app.OpenStore
 	ctx  context.Context
 	line *screen.Progress
 	// waiting is set when everything was read for the first time.

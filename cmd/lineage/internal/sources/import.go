@@ -97,12 +97,12 @@ func importArchive(ctx context.Context, a *app.App, mode app.OpenMode, o *import
 	// If there is a store, its record of files is needed before anything is read.
 	if o.path != "-" {
 		opened := false
-		err := a.Open(ctx, mode&^app.Create, func(ctx context.Context, s *app.Session) (err error) {
+		err := a.Open(ctx, mode&^app.Create, func(ctx context.Context, s *app.OpenStore) (err error) {
 			opened = true
 			if archived.Files, err = filesOf(ctx, a, s.Store, o); err != nil {
 				return err
 			}
-			return importInto(ctx, s.App, o, source, archived, line.Done, func(run func(context.Context, *app.Session) error) error { return run(ctx, s) })
+			return importInto(ctx, s.App, o, source, archived, line.Done, func(run func(context.Context, *app.OpenStore) error) error { return run(ctx, s) })
 		})
 		if opened || !mode.Has(app.Create) || !errors.Is(err, lineage.ErrNotFound) {
 			return err
@@ -111,7 +111,7 @@ func importArchive(ctx context.Context, a *app.App, mode app.OpenMode, o *import
 			return err
 		}
 	}
-	return importInto(ctx, a, o, source, archived, line.Done, func(run func(context.Context, *app.Session) error) error { return a.Open(ctx, mode, run) })
+	return importInto(ctx, a, o, source, archived, line.Done, func(run func(context.Context, *app.OpenStore) error) error { return a.Open(ctx, mode, run) })
 }
 
 // filesOf returns the record of files that this machine has imported into a store, which may be nil.
@@ -128,7 +128,7 @@ func filesOf(ctx context.Context, a *app.App, store *lineage.Store, o *importOpt
 }
 
 // importInto imports an archive into the store that open opens. done is called before anything is printed.
-func importInto(ctx context.Context, a *app.App, o *importOptions, source archive.Source, archived importer.Options, done func(), open func(func(context.Context, *app.Session) error) error) error {
+func importInto(ctx context.Context, a *app.App, o *importOptions, source archive.Source, archived importer.Options, done func(), open func(func(context.Context, *app.OpenStore) error) error) error {
 	begun, err := importer.Begin(ctx, source, archived)
 	if err != nil {
 		return sourceFailure(err, o)
@@ -138,7 +138,7 @@ func importInto(ctx context.Context, a *app.App, o *importOptions, source archiv
 		report, err := begun.Into(nil)
 		return errors.Join(sourceFailure(err, o), imported(a, &report, err == nil))
 	}
-	return open(func(ctx context.Context, s *app.Session) error {
+	return open(func(ctx context.Context, s *app.OpenStore) error {
 		report, err := begun.Into(s.Store)
 		done()
 		if err == nil {
@@ -154,8 +154,8 @@ func importFailure(err error, o *importOptions) error {
 	if failure := sourceFailure(err, o); failure != err || err == nil {
 		return failure
 	}
-	if how, ok := limitHint(err); ok {
-		return app.Hint(err, "%s", how)
+	if hint, ok := limitHint(err); ok {
+		return app.Hint(err, "%s", hint)
 	}
 	return app.Hint(err, importAgain)
 }

@@ -18,12 +18,12 @@ func importDB(ctx context.Context, a *app.App, mode app.OpenMode, o *importOptio
 		return app.Usagef("--format, --prefix and --limit are for archives, not for databases")
 	}
 	return app.OnDB(ctx, o.path, sqladapter.AdoptTables, func(db *sqladapter.DB) error {
-		return a.Open(ctx, mode, func(ctx context.Context, s *app.Session) error { return importChats(ctx, s, db, o) })
+		return a.Open(ctx, mode, func(ctx context.Context, s *app.OpenStore) error { return importChats(ctx, s, db, o) })
 	})
 }
 
 // importChats imports the threads of an open database.
-func importChats(ctx context.Context, s *app.Session, db *sqladapter.DB, o *importOptions) error {
+func importChats(ctx context.Context, s *app.OpenStore, db *sqladapter.DB, o *importOptions) error {
 	before, err := s.Store.Stats(ctx)
 	if err != nil {
 		return err

@@ -29,8 +29,8 @@ func imported(a *app.App, report *importer.Report, whole bool) error {
 	r := ImportedRecord(report)
 	err := printImported(a, r, whole)
 	for _, d := range report.Skipped {
-		if how, ok := limitHint(d); ok && err != nil {
-			return app.Hint(err, "%s", how)
+		if hint, ok := limitHint(d); ok && err != nil {
+			return app.Hint(err, "%s", hint)
 		}
 	}
 	return err

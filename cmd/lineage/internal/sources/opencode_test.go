@@ -3,6 +3,7 @@ package sources_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -177,4 +178,73 @@ func TestNestedSubagentOfOpenCodeDoesNotWait(t *testing.T) {
 	require.ElementsMatch(t, []string{`{"aside":"agent s2"}`, `{"aside":"agent s3"}`}, subagents())
 	message("n3", "s2", done, "s4")
 	require.ElementsMatch(t, []string{`{"aside":"agent s2"}`, `{"aside":"agent s3"}`, `{"aside":"agent s4"}`}, subagents())
+}
+
+// A message that is held back is read from the recorded rows when the database is gone, for two machines. It is there once; sessions
+// that are complete or were deleted in the store stay as they are.
+func TestHeldMessageOfADatabaseThatGoes(t *testing.T) {
+	ctx := context.Background()
+	for _, renamed := range []bool{false, true} {
+		t.Run(fmt.Sprint("renamed ", renamed), func(t *testing.T) {
+			home := t.TempDir()
+			path := filepath.Join(home, ".local", "share", "opencode", "opencode.db")
+			machines := []*databases{{t: t, store: lineagetest.New(t, lineage.Options{}), home: home, machine: "m1"}, {t: t, home: home, machine: "m2"}}
+			machines[1].store = machines[0].store
+			d := machines[0]
+			now := time.Now().UnixMilli()
+			d.write(path, `CREATE TABLE session (id text PRIMARY KEY, parent_id text, directory text, title text, version text, time_created integer, time_updated integer)`)
+			d.write(path, `CREATE TABLE message (id text PRIMARY KEY, session_id text, time_created integer, time_updated integer, data text); CREATE TABLE part (id text PRIMARY KEY, message_id text, session_id text, time_created integer, time_updated integer, data text)`)
+			for session, answer := range map[string]string{
+				"writing": `{"role":"assistant","modelID":"x","time":{"created":1.5e3}}`, "deleted": `{"role":"assistant","time":{"created":1}}`,
+				"complete": `{"role":"assistant","time":{"created":1,"completed":2}}`,
+			} {
+				d.write(path, fmt.Sprintf(`INSERT INTO session VALUES ('%s', NULL, '/w', 'Title', '1', %d, %[2]d)`, session, now))
+				for n, info := range []string{`{"role":"user"}`, answer} {
+					d.write(path, fmt.Sprintf(`INSERT INTO message VALUES ('%[1]s-%[2]d', '%[1]s', %[3]d, %[3]d, '%[4]s'); INSERT INTO part VALUES ('p%[1]s-%[2]d', '%[1]s-%[2]d', '%[1]s', %[3]d, %[3]d, '{"type":"text","text":"said in %[1]s,\n <b>"}')`,
+						session, n+1, now+int64(n), info))
+				}
+			}
+			requireStored := func(session string, messages ...string) {
+				t.Helper()
+				thread, err := d.store.FindThread(ctx, session)
+				require.NoError(t, err)
+				branches, err := thread.Branches(ctx)
+				require.NoError(t, err)
+				require.Len(t, branches, 1)
+				active, err := thread.Active(ctx)
+				require.NoError(t, err)
+				var ids []string
+				for e, err := range active.Entries(ctx, lineage.Window{}) {
+					require.NoError(t, err)
+					ids = append(ids, e.SourceID)
+				}
+				require.Equal(t, messages, ids)
+			}
+			for _, m := range machines {
+				m.follow()
+			}
+			requireStored("writing", "writing-1")
+			requireStored("deleted", "deleted-1")
+			requireStored("complete", "complete-1", "complete-2")
+			rows, _ := d.rows(path + "/writing")
+			thread, err := d.store.FindThread(ctx, "deleted")
+			require.NoError(t, err)
+			require.NoError(t, thread.Delete(ctx))
+
+			if renamed {
+				require.NoError(t, os.Rename(path, path+".old"))
+			} else {
+				require.NoError(t, os.Remove(path))
+			}
+			for _, m := range []*databases{d, machines[1], d} {
+				m.follow()
+				requireStored("writing", "writing-1", "writing-2")
+				requireStored("complete", "complete-1", "complete-2")
+				_, err = d.store.FindThread(ctx, "deleted")
+				require.ErrorIs(t, err, lineage.ErrNotFound)
+			}
+			after, _ := d.rows(path + "/writing")
+			require.Equal(t, rows, after)
+		})
+	}
 }

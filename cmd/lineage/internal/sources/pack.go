@@ -10,7 +10,7 @@ import (
 )
 
 // packLarge packs the full segments of the journal, which a command that ends at once leaves to later processes.
-func packLarge(ctx context.Context, s *app.Session) {
+func packLarge(ctx context.Context, s *app.OpenStore) {
 	line := s.Progress("packing", amount.Bytes)
 	defer line.Done()
 	_, err := s.Store.Pack(ctx, lineage.PackOptions{Progress: line.Show})

@@ -78,7 +78,7 @@ func runResume(ctx context.Context, a *app.App, o *resumeOptions) error {
 		mode = app.Reading
 	}
 	opened := false
-	write := func(ctx context.Context, s *app.Session) error {
+	write := func(ctx context.Context, s *app.OpenStore) error {
 		opened = true
 		if made, err = newSession(ctx, s, o, environment); err != nil {
 			return err
@@ -92,7 +92,7 @@ func runResume(ctx context.Context, a *app.App, o *resumeOptions) error {
 	}
 	err = a.Open(ctx, mode, write)
 	if unchanged := err; err != nil && !opened && !o.dryRun && !errors.Is(err, lineage.ErrLocked) {
-		read := a.Open(ctx, app.Reading, func(ctx context.Context, s *app.Session) error {
+		read := a.Open(ctx, app.Reading, func(ctx context.Context, s *app.OpenStore) error {
 			s.Warn("the store does not remember the session: %s", app.Saying(unchanged))
 			return write(ctx, s)
 		})
@@ -110,7 +110,7 @@ func runResume(ctx context.Context, a *app.App, o *resumeOptions) error {
 }
 
 // newSession creates the session for the position on the command line.
-func newSession(ctx context.Context, s *app.Session, o *resumeOptions, environment *follow.Environment) (*resume.Session, error) {
+func newSession(ctx context.Context, s *app.OpenStore, o *resumeOptions, environment *follow.Environment) (*resume.Session, error) {
 	found, err := s.Refs.Find(ctx, o.position)
 	if err != nil {
 		return nil, err
@@ -149,8 +149,8 @@ func threadOf(found *refs.Ref) lineage.ThreadID {
 }
 
 // agreeToRun asks whether to start an agent with a history that was not read from session files of this machine.
-func agreeToRun(ctx context.Context, s *app.Session, made *resume.Session, machine follow.Machine) error {
-	if here, err := made.IsFrom(ctx, machine); err != nil || here {
+func agreeToRun(ctx context.Context, s *app.OpenStore, made *resume.Session, machine follow.Machine) error {
+	if local, err := made.IsFrom(ctx, machine); err != nil || local {
 		return err
 	}
 	from := "from elsewhere"
@@ -161,7 +161,7 @@ func agreeToRun(ctx context.Context, s *app.Session, made *resume.Session, machi
 }
 
 // writeSession writes a session, or only shows it.
-func writeSession(ctx context.Context, s *app.Session, o *resumeOptions, made *resume.Session) error {
+func writeSession(ctx context.Context, s *app.OpenStore, o *resumeOptions, made *resume.Session) error {
 	var lost show.Losses
 	for _, l := range made.Losses {
 		lost.Add(l)

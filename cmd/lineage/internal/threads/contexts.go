@@ -13,7 +13,7 @@ import (
 )
 
 // ListContexts prints the contexts of a thread.
-func ListContexts(ctx context.Context, s *app.Session, thread lineage.ThreadID, o *ContextsOptions) error {
+func ListContexts(ctx context.Context, s *app.OpenStore, thread lineage.ThreadID, o *ContextsOptions) error {
 	var after lineage.ContextID
 	if o.After != "" {
 		var err error

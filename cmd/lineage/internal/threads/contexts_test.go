@@ -20,7 +20,7 @@ func TestListContexts(t *testing.T) {
 	alone, err := store.NewContext(t.Context(), lineage.ContextOptions{})
 	require.NoError(t, err)
 	out := &bytes.Buffer{}
-	s := &app.Session{App: app.New(nil, out, &bytes.Buffer{}, func(string) string { return "" }), Store: store}
+	s := &app.OpenStore{App: app.New(nil, out, &bytes.Buffer{}, func(string) string { return "" }), Store: store}
 	s.JSON = true
 	require.NoError(t, ListContexts(t.Context(), s, lineage.ThreadID{}, &ContextsOptions{}))
 	require.NoError(t, s.Flush())

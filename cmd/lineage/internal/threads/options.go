@@ -97,7 +97,7 @@ type LogOptions struct {
 	Full    bool
 }
 
-// Wants reports whether to print a message of a role, or another kind of entry.
+// Wants reports whether to print a message that is found by a role, or another kind of entry.
 func (o *LogOptions) Wants(kind, role string) bool {
 	return len(o.Roles) == 0 || kind == lineage.Message.String() && slices.Contains(o.Roles, role)
 }
@@ -110,6 +110,8 @@ type SearchOptions struct {
 	Session      app.SessionFlags
 	Since, Until app.TimeFlag
 	Limit        int
+	// IndexFor is search.Query.UpdateFor.
+	IndexFor time.Duration
 }
 
 // read returns the text to search for, and the threads to search, nil for all: those that the flags and the filters in the
@@ -187,7 +189,7 @@ func (o *ThreadListOptions) query() (q lineage.ThreadQuery, err error) {
 // None returns the note that there are no threads to list.
 func (o *ThreadListOptions) None() string {
 	if o.User+o.Source+o.Title+o.After == "" && len(o.Metadata) == 0 && o.Since.IsZero() && o.Until.IsZero() && !o.Gone {
-		return "no threads; 'lineage thread create' makes one"
+		return "no threads; 'lineage follow' reads the sessions of this machine's agents, 'lineage thread create' makes a thread"
 	}
 	if doubt := o.Session.Doubt(AgentNames()); doubt != "" {
 		return "no such threads; " + doubt

@@ -54,7 +54,7 @@ func TestNoteOfNoThreads(t *testing.T) {
 	here, err := os.Getwd()
 	require.NoError(t, err)
 	for flag, want := range map[string]string{
-		"":                    "no threads; 'lineage thread create' makes one",
+		"":                    "no threads; 'lineage follow' reads the sessions of this machine's agents, 'lineage thread create' makes a thread",
 		"--agent=claude":      "no such threads; the names of agents are claude-code, codex, ",
 		"--agent=claude-code": "no such threads",
 		"--project=infra":     "no such threads; --project is a folder, here " + here + string(os.PathSeparator) + "infra",

@@ -16,7 +16,7 @@ import (
 
 // ListBranches implements Keeper.
 func (s InStore) ListBranches(ctx context.Context, thread string) (list []*records.Branch, err error) {
-	t, err := ThreadNamed(ctx, s.Session, thread)
+	t, err := ThreadNamed(ctx, s.OpenStore, thread)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func BranchOf(ctx context.Context, t *lineage.Thread, c *lineage.Context) (*reco
 
 // ListCheckpoints implements Keeper.
 func (s InStore) ListCheckpoints(ctx context.Context, thread string) (list []*records.Checkpoint, err error) {
-	t, err := ThreadNamed(ctx, s.Session, thread)
+	t, err := ThreadNamed(ctx, s.OpenStore, thread)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (s InStore) NameToDelete(ctx context.Context, o *DeleteOptions) (*app.Destr
 		if err != nil {
 			return nil, err
 		}
-		return checkpointToDelete(ctx, s.Session, t, o.Name)
+		return checkpointToDelete(ctx, s.OpenStore, t, o.Name)
 	}
 	found, err := s.Refs.Find(ctx, o.Name)
 	if err != nil {
@@ -123,7 +123,7 @@ func (s InStore) NameToDelete(ctx context.Context, o *DeleteOptions) (*app.Destr
 	case found.Moved:
 		return nil, &refs.KindError{Text: o.Name, Want: "a branch, checkpoint or context"}
 	case found.Checkpoint != "":
-		return checkpointToDelete(ctx, s.Session, home, found.Checkpoint)
+		return checkpointToDelete(ctx, s.OpenStore, home, found.Checkpoint)
 	case found.Context == nil:
 		return nil, app.Hint(&refs.KindError{Text: o.Name, Want: "a branch, checkpoint or context"},
 			"messages are never changed; 'lineage rewind' leaves some behind and 'lineage erase' removes their bytes")
@@ -137,13 +137,13 @@ func (s InStore) NameToDelete(ctx context.Context, o *DeleteOptions) (*app.Destr
 		return s.Deletion(fmt.Sprintf("delete context %s %s", refs.Short(found.Context.ID()), history),
 			&records.Deleted{What: "context", ID: found.Context.ID().String()}, found.Context.Delete), nil
 	}
-	title, err := QuotedTitle(ctx, s.Session, home)
+	title, err := QuotedTitle(ctx, s.OpenStore, home)
 	return s.Deletion(fmt.Sprintf("delete branch %q of thread %s %s", found.Branch, title, history),
 		&records.Deleted{What: "branch", ID: found.Context.ID().String(), Name: found.Branch},
 		func(ctx context.Context) error { return home.DeleteBranch(ctx, found.Branch) }), err
 }
 
-func checkpointToDelete(ctx context.Context, s *app.Session, t *lineage.Thread, name string) (*app.Destruction, error) {
+func checkpointToDelete(ctx context.Context, s *app.OpenStore, t *lineage.Thread, name string) (*app.Destruction, error) {
 	c, err := t.Checkpoint(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint %q: %w", name, err)
@@ -155,7 +155,7 @@ func checkpointToDelete(ctx context.Context, s *app.Session, t *lineage.Thread, 
 }
 
 // QuotedTitle returns the name of a thread in a sentence.
-func QuotedTitle(ctx context.Context, s *app.Session, t *lineage.Thread) (string, error) {
+func QuotedTitle(ctx context.Context, s *app.OpenStore, t *lineage.Thread) (string, error) {
 	info, err := t.Info(ctx)
 	if err != nil {
 		return "", err
@@ -207,12 +207,12 @@ func (s InStore) RewindInPlace(ctx context.Context, to string) error {
 	if err := branch.Context.MoveTo(ctx, found.Span, "rewind"); err != nil {
 		return err
 	}
-	return show.Moved(ctx, s.Session, branch, from)
+	return show.Moved(ctx, s.OpenStore, branch, from)
 }
 
 // SwitchTo implements Keeper.
 func (s InStore) SwitchTo(ctx context.Context, name string) (*records.Branch, error) {
-	found, home, err := NamedBranch(ctx, s.Session, name)
+	found, home, err := NamedBranch(ctx, s.OpenStore, name)
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +228,7 @@ func (s InStore) SwitchTo(ctx context.Context, name string) (*records.Branch, er
 }
 
 // NamedBranch returns the context of a name, which must be a branch, and its thread.
-func NamedBranch(ctx context.Context, s *app.Session, name string) (*refs.Ref, *lineage.Thread, error) {
+func NamedBranch(ctx context.Context, s *app.OpenStore, name string) (*refs.Ref, *lineage.Thread, error) {
 	found, err := s.Refs.Context(ctx, name)
 	if err != nil {
 		return nil, nil, err

@@ -16,7 +16,7 @@ import (
 // Append implements Keeper.
 func (s InStore) Append(ctx context.Context, o *AppendOptions, items []lineage.Item) (*records.Appended, error) {
 	if s.Thread == nil && o.Context == "" {
-		if err := firstThread(ctx, s.Session.App, s, items); err != nil {
+		if err := firstThread(ctx, s.OpenStore.App, s, items); err != nil {
 			return nil, err
 		}
 	}
@@ -55,7 +55,7 @@ func (s InStore) Append(ctx context.Context, o *AppendOptions, items []lineage.I
 
 // BranchHome returns the thread for a branch that forks a context: the context's thread or, if it has none, that of
 // the position.
-func BranchHome(ctx context.Context, s *app.Session, found *refs.Ref, branch *lineage.Context) (*lineage.Thread, error) {
+func BranchHome(ctx context.Context, s *app.OpenStore, found *refs.Ref, branch *lineage.Context) (*lineage.Thread, error) {
 	info, err := branch.Info(ctx)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func BranchHome(ctx context.Context, s *app.Session, found *refs.Ref, branch *li
 
 // Holder returns a context whose history has a position. It is the context that is named, else the one in which the position was
 // found, else one of its thread.
-func Holder(ctx context.Context, s *app.Session, found *refs.Ref, name string) (*lineage.Context, error) {
+func Holder(ctx context.Context, s *app.OpenStore, found *refs.Ref, name string) (*lineage.Context, error) {
 	if name != "" {
 		in, err := s.Refs.Context(ctx, name)
 		if err != nil {
@@ -110,11 +110,11 @@ func (s InStore) History(ctx context.Context, o *LogOptions, r *show.Reader, vis
 	if err != nil {
 		return err
 	}
-	return HistoryAt(ctx, s.Session, found, o, r, visit)
+	return HistoryAt(ctx, s.OpenStore, found, o, r, visit)
 }
 
 // HistoryAt is History at a position that was found already.
-func HistoryAt(ctx context.Context, s *app.Session, found *refs.Ref, o *LogOptions, r *show.Reader, visit func(*show.ReadMessage, []graph.Label) error) (err error) {
+func HistoryAt(ctx context.Context, s *app.OpenStore, found *refs.Ref, o *LogOptions, r *show.Reader, visit func(*show.ReadMessage, []graph.Label) error) (err error) {
 	var names map[lineage.SpanRef][]graph.Label
 	if !s.JSON && found.Thread != nil {
 		if names, err = graph.Labels(ctx, s.Store, found.Thread); err != nil {
@@ -136,7 +136,7 @@ func HistoryAt(ctx context.Context, s *app.Session, found *refs.Ref, o *LogOptio
 			}
 		}
 		first = false
-		if !o.Wants(e.Kind.String(), e.Role) {
+		if !o.Wants(e.Kind.String(), e.SearchRole()) {
 			continue
 		}
 		m, err := show.Message(ctx, s, e, limit)
@@ -160,7 +160,7 @@ func (s InStore) Says(ctx context.Context, _, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return show.Line(ctx, s.Session, entries[len(entries)-1])
+	return show.Line(ctx, s.OpenStore, entries[len(entries)-1])
 }
 
 // Show implements Keeper.
@@ -170,7 +170,7 @@ func (s InStore) Show(ctx context.Context, name string) error {
 		return err
 	}
 	if found.Context != nil && !found.Moved {
-		return show.PrintContext(ctx, s.Session, found)
+		return show.PrintContext(ctx, s.OpenStore, found)
 	}
-	return show.PrintSpan(ctx, s.Session, found)
+	return show.PrintSpan(ctx, s.OpenStore, found)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/server/access"
@@ -28,18 +29,26 @@ func (s InStore) Search(ctx context.Context, o *SearchOptions) (hits []*Hit, err
 	if s.NamedThread() != "" {
 		q.Thread = s.Thread.ID()
 	}
-	open := func(dir string, progress func(done, total uint64)) (*search.Index, error) {
-		return search.Open(ctx, s.Store, dir, search.Options{Progress: progress, Behind: func(commits uint64) {
-			s.Warn("the last %s cannot be found: the store may only be read, and nobody else has searched since", amount.Plural(int64(commits), "commit"))
-		}})
+	q.Behind = func(commits uint64, why error) {
+		if last := amount.Plural(int64(commits), "commit"); errors.Is(why, derived.ErrUnfinished) {
+			s.Warn("the last %s cannot be found yet: search again to index more, or all with --index-for 0", last)
+		} else {
+			s.Warn("the last %s cannot be found: the store may only be read, and nobody else has searched since", last)
+		}
 	}
-	err = app.WithDerived(s.Session, "indexing", open, func(index *search.Index) error {
+	open := func(dir string, progress func(done, total uint64)) (*search.Index, error) {
+		if q.UpdateFor = o.IndexFor; dir != s.Dir {
+			q.UpdateFor = 0 // the index is made for this search only
+		}
+		return search.Open(ctx, s.Store, dir, search.Options{Progress: progress})
+	}
+	err = app.WithDerived(s.OpenStore, "indexing", open, func(index *search.Index) error {
 		found, err := index.Search(ctx, q)
 		if err != nil {
 			return err
 		}
 		for i := range found {
-			h, err := hit(ctx, s.Session, &found[i])
+			h, err := hit(ctx, s.OpenStore, &found[i])
 			if err != nil {
 				return err
 			}
@@ -50,7 +59,7 @@ func (s InStore) Search(ctx context.Context, o *SearchOptions) (hits []*Hit, err
 	return hits, err
 }
 
-func hit(ctx context.Context, s *app.Session, found *search.Hit) (*Hit, error) {
+func hit(ctx context.Context, s *app.OpenStore, found *search.Hit) (*Hit, error) {
 	r, err := HitRecord(ctx, s.Store, found, &access.Scope{})
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 )
 
 // ThreadRecord returns the record of a thread of a store.
-func ThreadRecord(ctx context.Context, s *app.Session, t *lineage.Thread) (*records.Thread, error) {
+func ThreadRecord(ctx context.Context, s *app.OpenStore, t *lineage.Thread) (*records.Thread, error) {
 	r, err := records.OfThread(ctx, s.Store, t)
 	if err == nil {
 		InStore{s}.mark(r)
@@ -40,7 +40,7 @@ func (s InStore) CreateThread(ctx context.Context, o *ThreadCreateOptions) (*rec
 		return nil, err
 	}
 	s.Thread, s.Refs = t, refs.New(s.Store, t)
-	return ThreadRecord(ctx, s.Session, t)
+	return ThreadRecord(ctx, s.OpenStore, t)
 }
 
 // ThreadToDelete implements Keeper.
@@ -49,11 +49,11 @@ func (s InStore) ThreadToDelete(ctx context.Context, name string) (*app.Destruct
 	if err != nil {
 		return nil, err
 	}
-	r, err := ThreadRecord(ctx, s.Session, t)
+	r, err := ThreadRecord(ctx, s.OpenStore, t)
 	if err != nil {
 		return nil, err
 	}
-	reach, err := reachOf(ctx, s.Session, t)
+	reach, err := reachOf(ctx, s.OpenStore, t)
 	if err != nil {
 		return nil, err
 	}
@@ -71,13 +71,13 @@ func (s InStore) ThreadToDelete(ctx context.Context, name string) (*app.Destruct
 			if err != nil || !r.Current {
 				return err
 			}
-			return noteCurrent(ctx, s.Session)
+			return noteCurrent(ctx, s.OpenStore)
 		},
 	}, nil
 }
 
 // noteCurrent prints the new current thread after the current one was deleted.
-func noteCurrent(ctx context.Context, s *app.Session) error {
+func noteCurrent(ctx context.Context, s *app.OpenStore) error {
 	t, err := s.LatestThread(ctx)
 	if err != nil || t == nil {
 		return err
@@ -102,7 +102,7 @@ func (s InStore) ListThreads(ctx context.Context, o *ThreadListOptions) (list []
 	}
 	threads := s.Store.Threads(ctx, q)
 	if o.Gone {
-		if threads, err = onlyGone(ctx, s.Session, threads); err != nil {
+		if threads, err = onlyGone(ctx, s.OpenStore, threads); err != nil {
 			return nil, err
 		}
 	}
@@ -123,11 +123,11 @@ func (s InStore) ListThreads(ctx context.Context, o *ThreadListOptions) (list []
 	if more && len(list) > 0 {
 		list[len(list)-1].Next = page[len(page)-1].Page.String()
 	}
-	return list, show.AddUsage(ctx, s.Session, list...)
+	return list, show.AddUsage(ctx, s.OpenStore, list...)
 }
 
 // onlyGone yields the threads whose session files only the store still has.
-func onlyGone(ctx context.Context, s *app.Session, all iter.Seq2[*lineage.ListedThread, error]) (iter.Seq2[*lineage.ListedThread, error], error) {
+func onlyGone(ctx context.Context, s *app.OpenStore, all iter.Seq2[*lineage.ListedThread, error]) (iter.Seq2[*lineage.ListedThread, error], error) {
 	_, machine, err := s.Machine()
 	if err != nil {
 		return nil, err
@@ -159,12 +159,12 @@ func (s InStore) TitleOf(ctx context.Context, r *records.Thread) (string, error)
 			return "", err
 		}
 	}
-	return show.ShownTitle(ctx, s.Session, info)
+	return show.ShownTitle(ctx, s.OpenStore, info)
 }
 
 // SetThread implements Keeper.
 func (s InStore) SetThread(ctx context.Context, o *ThreadSetOptions) (*records.Thread, error) {
-	t, err := ThreadNamed(ctx, s.Session, o.Thread)
+	t, err := ThreadNamed(ctx, s.OpenStore, o.Thread)
 	if err != nil {
 		return nil, err
 	}
@@ -183,11 +183,11 @@ func (s InStore) SetThread(ctx context.Context, o *ThreadSetOptions) (*records.T
 	if err != nil {
 		return nil, err
 	}
-	return ThreadRecord(ctx, s.Session, t)
+	return ThreadRecord(ctx, s.OpenStore, t)
 }
 
 // ThreadNamed returns the thread with a name, or the current one for an empty name.
-func ThreadNamed(ctx context.Context, s *app.Session, name string) (*lineage.Thread, error) {
+func ThreadNamed(ctx context.Context, s *app.OpenStore, name string) (*lineage.Thread, error) {
 	if name == "" {
 		return s.NeedThread()
 	}
@@ -196,20 +196,20 @@ func ThreadNamed(ctx context.Context, s *app.Session, name string) (*lineage.Thr
 
 // FindThread implements Keeper.
 func (s InStore) FindThread(ctx context.Context, name string) (*records.Thread, error) {
-	t, err := ThreadNamed(ctx, s.Session, name)
+	t, err := ThreadNamed(ctx, s.OpenStore, name)
 	if err != nil {
 		return nil, err
 	}
-	r, err := ThreadRecord(ctx, s.Session, t)
+	r, err := ThreadRecord(ctx, s.OpenStore, t)
 	if err != nil {
 		return nil, err
 	}
-	return r, show.AddUsage(ctx, s.Session, r)
+	return r, show.AddUsage(ctx, s.OpenStore, r)
 }
 
 // reachOf returns the spans of a thread: the histories of its contexts and checkpoints, and the messages that it
 // keeps.
-func reachOf(ctx context.Context, s *app.Session, t *lineage.Thread) (backend.Reach, error) {
+func reachOf(ctx context.Context, s *app.OpenStore, t *lineage.Thread) (backend.Reach, error) {
 	state, err := s.Store.View().Thread(ctx, t.ID())
 	if err != nil {
 		return nil, err

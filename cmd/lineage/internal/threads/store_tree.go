@@ -16,7 +16,7 @@ import (
 
 // Tree implements Keeper.
 func (s InStore) Tree(ctx context.Context, o *TreeOptions) error {
-	t, err := ThreadNamed(ctx, s.Session, o.Thread)
+	t, err := ThreadNamed(ctx, s.OpenStore, o.Thread)
 	if err != nil {
 		return err
 	}
@@ -33,16 +33,16 @@ func (s InStore) Tree(ctx context.Context, o *TreeOptions) error {
 			return err
 		}
 		for l := range g.Lines() {
-			if err := emitNodes(ctx, s.Session, l.At(l.Last).Ref(), l.Last); err != nil {
+			if err := emitNodes(ctx, s.OpenStore, l.At(l.Last).Ref(), l.Last); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	f := &show.Forest{App: s.App, Graph: g, Full: o.Full, Point: func(ctx context.Context, at graph.Place) (*show.TreePoint, error) {
-		return treePoint(ctx, s.Session, at.Ref())
+		return treePoint(ctx, s.OpenStore, at.Ref())
 	}}
-	title, err := show.ShownTitle(ctx, s.Session, info)
+	title, err := show.ShownTitle(ctx, s.OpenStore, info)
 	if err != nil {
 		return err
 	}
@@ -51,11 +51,11 @@ func (s InStore) Tree(ctx context.Context, o *TreeOptions) error {
 
 // emitHeads prints the records of a thread, its contexts and its checkpoints.
 func (s InStore) emitHeads(ctx context.Context, t *lineage.Thread) error {
-	thread, err := ThreadRecord(ctx, s.Session, t)
+	thread, err := ThreadRecord(ctx, s.OpenStore, t)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(s.Emit(thread), ListContexts(ctx, s.Session, t.ID(), &ContextsOptions{})); err != nil {
+	if err := errors.Join(s.Emit(thread), ListContexts(ctx, s.OpenStore, t.ID(), &ContextsOptions{})); err != nil {
 		return err
 	}
 	checkpoints, err := s.ListCheckpoints(ctx, t.ID().String())
@@ -66,7 +66,7 @@ func (s InStore) emitHeads(ctx context.Context, t *lineage.Thread) error {
 }
 
 // emitNodes prints the last messages of a history as nodes.
-func emitNodes(ctx context.Context, s *app.Session, tip lineage.SpanRef, last uint64) error {
+func emitNodes(ctx context.Context, s *app.OpenStore, tip lineage.SpanRef, last uint64) error {
 	for e, err := range s.Store.History(ctx, tip, lineage.Window{Last: last}) {
 		if err != nil {
 			return err
@@ -90,7 +90,7 @@ func emitNodes(ctx context.Context, s *app.Session, tip lineage.SpanRef, last ui
 }
 
 // treePoint returns the content of a span in a tree.
-func treePoint(ctx context.Context, s *app.Session, ref lineage.SpanRef) (*show.TreePoint, error) {
+func treePoint(ctx context.Context, s *app.OpenStore, ref lineage.SpanRef) (*show.TreePoint, error) {
 	entries, err := s.Store.Span(ctx, ref)
 	if err != nil {
 		return nil, err

@@ -65,7 +65,7 @@ func Open(ctx context.Context, a *app.App, mode app.OpenMode, run func(context.C
 	if a.DSN() != "" {
 		return openDatabase(ctx, a, mode, func(ctx context.Context, d *database) error { return run(ctx, d) })
 	}
-	return a.Open(ctx, mode, func(ctx context.Context, s *app.Session) error { return run(ctx, InStore{s}) })
+	return a.Open(ctx, mode, func(ctx context.Context, s *app.OpenStore) error { return run(ctx, InStore{s}) })
 }
 
 // Destroy deletes something in the named store or database: see app.Destroy.
@@ -77,7 +77,7 @@ func Destroy(ctx context.Context, a *app.App, yes bool, find func(context.Contex
 }
 
 // InStore is the Keeper of a store.
-type InStore struct{ *app.Session }
+type InStore struct{ *app.OpenStore }
 
 // PageOf returns the first elements of a sequence, and whether there are more. A limit of 0 means no limit.
 func PageOf[T any](all iter.Seq2[T, error], limit int) (page []T, more bool, err error) {

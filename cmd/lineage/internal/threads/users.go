@@ -43,7 +43,7 @@ func (s InStore) UserToDelete(ctx context.Context, user string) (*app.Destructio
 			if err != nil || !ofCurrent {
 				return err
 			}
-			return noteCurrent(ctx, s.Session)
+			return noteCurrent(ctx, s.OpenStore)
 		},
 	}, nil
 }

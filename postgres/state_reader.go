@@ -10,9 +10,9 @@ import (
 	"github.com/lineage-store/lineage/internal/index"
 )
 
-// table has the entries and commits of a state, for package read. It keeps what was fetched, and fetches the rest from the
+// stateReader reads the entries and commits of a state, for package read. It keeps what was fetched, and fetches the rest from the
 // server. It serves one call or one batch, and is not safe for concurrent use.
-type table struct {
+type stateReader struct {
 	ctx   context.Context
 	cache *cache
 	store [16]byte
@@ -20,7 +20,7 @@ type table struct {
 	// damaged, when not nil, is called for what is damaged in pages. If it is nil, damage is an error.
 	damaged func(key []byte, what string)
 	// fetch reads as of the state.
-	fetch func(context.Context, need) (found, error)
+	fetch func(context.Context, need) (fetchResult, error)
 
 	fetched fetched
 	pages   pages
@@ -29,19 +29,19 @@ type table struct {
 	settled int64      // the size of what earlier batches added, in bytes
 }
 
-func newTable(ctx context.Context, c *cache, store [16]byte, st state, fetch func(context.Context, need) (found, error)) *table {
-	return &table{ctx: ctx, cache: c, store: store, state: st, fetch: fetch, fetched: newFetched()}
+func newStateReader(ctx context.Context, c *cache, store [16]byte, st state, fetch func(context.Context, need) (fetchResult, error)) *stateReader {
+	return &stateReader{ctx: ctx, cache: c, store: store, state: st, fetch: fetch, fetched: newFetched()}
 }
 
 var (
-	_ read.Index      = (*table)(nil)
-	_ read.Commits    = (*table)(nil)
-	_ read.Packs      = (*table)(nil)
-	_ read.Prefetcher = (*table)(nil)
+	_ read.Index      = (*stateReader)(nil)
+	_ read.Commits    = (*stateReader)(nil)
+	_ read.Packs      = (*stateReader)(nil)
+	_ read.Prefetcher = (*stateReader)(nil)
 )
 
-// view returns the view that reads from the table.
-func (t *table) view() *read.View {
+// view returns the view that reads through t.
+func (t *stateReader) view() *read.View {
 	v := &read.View{Index: t, Commits: t, Packs: t, Ahead: t, Digests: t.cache}
 	if !t.state.collecting { // else frames may have what a collection removed
 		v.Frames = &t.cache.frames
@@ -51,7 +51,7 @@ func (t *table) view() *read.View {
 
 // take keeps what was fetched. Outside of a batch, what was fetched long before is dropped when it takes much memory: listings
 // and paths no longer need it.
-func (t *table) take(n need, f found) {
+func (t *stateReader) take(n need, f fetchResult) {
 	if t.added == nil {
 		t.fetched.age()
 	}
@@ -76,15 +76,15 @@ func (t *table) take(n need, f found) {
 }
 
 // set keeps an entry, and caches it for others.
-func (t *table) set(key, value []byte) {
+func (t *stateReader) set(key, value []byte) {
 	t.fetched.keep(key, value)
 	if value != nil {
 		t.cache.putEntry(key, value, t.state.Number)
 	}
 }
 
-// settle moves the table to the state after the row that wrote the entries, for the next batch.
-func (t *table) settle(st state, entries []entryVersion) {
+// settle moves the reader to the state after the row that wrote the entries, for the next batch.
+func (t *stateReader) settle(st state, entries []entryVersion) {
 	written := ungrouped(entries)
 	t.state = st
 	for i, e := range written {
@@ -97,14 +97,14 @@ func (t *table) settle(st state, entries []entryVersion) {
 }
 
 // Prefetch implements read.Prefetcher.
-func (t *table) Prefetch(ctx context.Context, want read.Need) error {
+func (t *stateReader) Prefetch(ctx context.Context, want read.Need) error {
 	some := want
 	some.Lasts = slices.DeleteFunc(slices.Clone(want.Lasts), t.unfoldedLast)
 	return t.prefetch(ctx, some, t.look)
 }
 
 // prefetch fetches what is not known. look returns the values of known keys.
-func (t *table) prefetch(ctx context.Context, want read.Need, look func(key []byte) (value []byte, known bool)) error {
+func (t *stateReader) prefetch(ctx context.Context, want read.Need, look func(key []byte) (value []byte, known bool)) error {
 	var n need
 	for _, k := range want.Keys {
 		if _, known := look(k); !known && !t.assumeAbsent(k) {
@@ -134,7 +134,7 @@ func (t *table) prefetch(ctx context.Context, want read.Need, look func(key []by
 }
 
 // read fetches what is needed, and keeps it. If nothing is needed, it does nothing.
-func (t *table) read(ctx context.Context, n need) error {
+func (t *stateReader) read(ctx context.Context, n need) error {
 	if len(n.Keys)+len(n.Ranges)+len(n.Lasts)+len(n.rows) == 0 {
 		return nil
 	}
@@ -147,7 +147,7 @@ func (t *table) read(ctx context.Context, n need) error {
 }
 
 // assumeAbsent assumes that a key that is not known has no entry, if that is likely and allowed, and reports whether it does.
-func (t *table) assumeAbsent(key []byte) bool {
+func (t *stateReader) assumeAbsent(key []byte) bool {
 	if !t.added.assumeAbsent(key) {
 		return false
 	}
@@ -156,7 +156,7 @@ func (t *table) assumeAbsent(key []byte) bool {
 }
 
 // look looks up a key in what is unfolded and in what was fetched. A nil value means that there is no entry.
-func (t *table) look(key []byte) (value []byte, known bool) {
+func (t *stateReader) look(key []byte) (value []byte, known bool) {
 	if value, known = t.state.unfolded.get(key); known || t.afterLastSpan(key) {
 		return value, true
 	}
@@ -164,7 +164,7 @@ func (t *table) look(key []byte) (value []byte, known bool) {
 }
 
 // lookStored is look in what was fetched only.
-func (t *table) lookStored(key []byte) (value []byte, known bool) {
+func (t *stateReader) lookStored(key []byte) (value []byte, known bool) {
 	if value, known = t.fetched.value(key); known {
 		return value, true
 	}
@@ -175,7 +175,7 @@ func (t *table) lookStored(key []byte) (value []byte, known bool) {
 }
 
 // afterLastSpan reports whether a key is known to be after the last span of its run.
-func (t *table) afterLastSpan(key []byte) bool {
+func (t *stateReader) afterLastSpan(key []byte) bool {
 	if isSpan(key) {
 		if u := t.state.unfolded.spansOf(key); len(u) > 0 {
 			return bytes.Compare(key, u[len(u)-1].Key) > 0
@@ -185,12 +185,12 @@ func (t *table) afterLastSpan(key []byte) bool {
 }
 
 // unfoldedLast reports whether what is unfolded has the last entry of a range.
-func (t *table) unfoldedLast(r read.Range) bool {
+func (t *stateReader) unfoldedLast(r read.Range) bool {
 	return ofRun(r) && len(t.state.unfolded.spansOf(r.From)) > 0
 }
 
 // Get implements read.Getter.
-func (t *table) Get(key []byte) ([]byte, bool, error) {
+func (t *stateReader) Get(key []byte) ([]byte, bool, error) {
 	if v, ok := t.added.get(key); ok {
 		return v, v != nil, nil
 	}
@@ -200,25 +200,25 @@ func (t *table) Get(key []byte) ([]byte, bool, error) {
 		if err := t.read(t.ctx, need{Need: read.Need{Keys: [][]byte{key}}}); err != nil {
 			return nil, false, err
 		}
-		v, _ = t.look(key) // reading may have moved the table to a later state
+		v, _ = t.look(key) // reading may have moved the reader to a later state
 	}
 	return v, v != nil, nil
 }
 
 // Own implements read.Packs.
-func (t *table) Own(key []byte) ([]byte, bool, error) { return t.Get(key) }
+func (t *stateReader) Own(key []byte) ([]byte, bool, error) { return t.Get(key) }
 
 // State implements read.Index.
-func (t *table) State() index.State { return t.state.inIndex(t.store) }
+func (t *stateReader) State() index.State { return t.state.inIndex(t.store) }
 
 // Name implements read.Index.
-func (t *table) Name() string { return "lineage_entry" }
+func (t *stateReader) Name() string { return "lineage_entry" }
 
 // Close implements read.Index.
-func (t *table) Close() {}
+func (t *stateReader) Close() {}
 
 // hasRow reports whether a row of the log was fetched or is cached.
-func (t *table) hasRow(first uint64) bool {
+func (t *stateReader) hasRow(first uint64) bool {
 	_, known := t.knownCommits(first)
 	_, fetched := t.rows.fetched[first]
 	return known || fetched
@@ -226,7 +226,7 @@ func (t *table) hasRow(first uint64) bool {
 
 // knownCommits returns the commits of a row of the log, if they are here. While rows may have what a collection removed, the cache is
 // not used: later states read the row without that.
-func (t *table) knownCommits(first uint64) ([]embedded.Sequenced, bool) {
+func (t *stateReader) knownCommits(first uint64) ([]embedded.Sequenced, bool) {
 	if own, ok := t.added.commitsOf(first); ok {
 		return own, true
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/lineage-store/lineage/internal/plain"
 )
 
-// Filter is a writer that removes characters that control a terminal. Newlines and tabs stay, as do the styles of
+// Sanitizer is a writer that removes characters that control a terminal. Newlines and tabs stay, as do the styles of
 // Paint and the line of a Progress. It is safe for concurrent use.
-type Filter struct {
+type Sanitizer struct {
 	replace func(rune) string
 
 	mu   sync.Mutex
@@ -21,35 +21,35 @@ type Filter struct {
 	rest []byte // start of a character or sequence that the next Write completes
 }
 
-// NewFilter returns a filter that shows symbols for control characters.
-func NewFilter(to io.Writer) *Filter { return &Filter{to: to, replace: plain.Picture} }
+// NewSanitizer returns a Sanitizer that shows symbols for control characters.
+func NewSanitizer(to io.Writer) *Sanitizer { return &Sanitizer{to: to, replace: plain.Picture} }
 
-// NewJSONFilter returns a filter for JSON. The values of its strings do not change.
-func NewJSONFilter(to io.Writer) *Filter { return &Filter{to: to, replace: plain.Escape} }
+// NewJSONSanitizer returns a Sanitizer for JSON. The values of its strings do not change.
+func NewJSONSanitizer(to io.Writer) *Sanitizer { return &Sanitizer{to: to, replace: plain.Escape} }
 
 // Write implements io.Writer.
-func (f *Filter) Write(p []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (s *Sanitizer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	text := p
-	if len(f.rest) > 0 {
-		text = append(f.rest, p...)
+	if len(s.rest) > 0 {
+		text = append(s.rest, p...)
 	}
-	clean, n := filter(text, f.replace, false)
-	f.rest = bytes.Clone(text[n:])
-	if _, err := f.to.Write(clean); err != nil {
+	clean, n := sanitize(text, s.replace, false)
+	s.rest = bytes.Clone(text[n:])
+	if _, err := s.to.Write(clean); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
 // Flush writes the start of a character that was not completed.
-func (f *Filter) Flush() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	clean, _ := filter(f.rest, f.replace, true)
-	f.rest = nil
-	_, err := f.to.Write(clean)
+func (s *Sanitizer) Flush() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clean, _ := sanitize(s.rest, s.replace, true)
+	s.rest = nil
+	_, err := s.to.Write(clean)
 	return err
 }
 
@@ -66,7 +66,7 @@ func Unpaint(text string) string {
 	}
 }
 
-// mark and markEnd enclose a control sequence of this program on its way to a Filter. The mark is random, so that
+// mark and markEnd enclose a control sequence of this program on its way to a Sanitizer. The mark is random, so that
 // stored text cannot contain it.
 var mark = markEnd + rand.Text()
 
@@ -74,9 +74,9 @@ const markEnd = "\xff"
 
 func control(sequence string) string { return mark + sequence + markEnd }
 
-// filter returns the filtered form of the first n bytes of text. If the text is not final, it leaves an incomplete
+// sanitize returns the clean form of the first n bytes of text. If the text is not final, it leaves an incomplete
 // character or control sequence at its end.
-func filter(text []byte, replace func(rune) string, final bool) (clean []byte, n int) {
+func sanitize(text []byte, replace func(rune) string, final bool) (clean []byte, n int) {
 	clean = make([]byte, 0, len(text)+64)
 	for n < len(text) {
 		b := text[n]

@@ -31,7 +31,7 @@ func unsafeText() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOf(parts).Draw(t, "parts"), "") })
 }
 
-// However text is cut into writes, a filter passes on the same: no control character and
+// However text is cut into writes, a Sanitizer passes on the same: no control character and
 // nothing that is not UTF-8, but the program's own sequences.
 func TestFilterPassesOnNoControlCharacters(t *testing.T) {
 	s := &Screen{Colour: true}
@@ -45,7 +45,7 @@ func TestFilterPassesOnNoControlCharacters(t *testing.T) {
 		}
 		painted := text + s.Paint(Red, "red") + text + clearLine + text
 		var out bytes.Buffer
-		f := NewFilter(&out)
+		f := NewSanitizer(&out)
 		for rest := painted; rest != ""; {
 			n := rapid.IntRange(1, len(rest)).Draw(t, "n")
 			wrote, err := f.Write([]byte(rest[:n]))
@@ -62,7 +62,7 @@ func TestJSONKeepsItsValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.ToValidUTF8(unsafeText().Draw(t, "text"), "?")
 		var out bytes.Buffer
-		require.NoError(t, json.NewEncoder(NewJSONFilter(&out)).Encode(text))
+		require.NoError(t, json.NewEncoder(NewJSONSanitizer(&out)).Encode(text))
 		require.Equal(t, plain.Text(out.String()), out.String())
 		var got string
 		require.NoError(t, json.Unmarshal(out.Bytes(), &got))
@@ -87,7 +87,7 @@ func TestEveryCodePoint(t *testing.T) {
 		}
 		require.Equal(t, clean, plain.Text(clean), "%U", r)
 		var out bytes.Buffer
-		require.NoError(t, json.NewEncoder(NewJSONFilter(&out)).Encode(text))
+		require.NoError(t, json.NewEncoder(NewJSONSanitizer(&out)).Encode(text))
 		for _, b := range out.Bytes() {
 			require.True(t, b == '\n' || b >= ' ' && b < 0x7f, "%U: %q", r, out.Bytes())
 		}
