@@ -211,7 +211,9 @@ type ask struct {
 	body     *wire
 	code     uint8
 	progress func(done, total int64)
-	sent     bool // the server may have received part of it
+	slots    chan struct{}
+	ended    bool // by its context: it keeps its slot until the server was told so
+	sent     bool // the server may have received it; it executes nothing of which it received a part
 	id       uint64
 }
 
@@ -243,14 +245,18 @@ func (c *Client) request(ctx context.Context, a *ask) (*wire, error) {
 	if c.closed.Load() {
 		return nil, errClosed
 	}
-	slots := c.slots
+	a.slots = c.slots
 	if a.code == codeWait {
-		slots = c.waits
+		a.slots = c.waits
 	}
-	if err := acquire(ctx, slots); err != nil {
+	if err := acquire(ctx, a.slots); err != nil {
 		return nil, err
 	}
-	defer func() { <-slots }()
+	defer func() {
+		if !a.ended {
+			<-a.slots
+		}
+	}()
 	for pause := shortPause; ; pause = min(2*pause, longPause) {
 		w, err := c.try(ctx, a)
 		if !errors.Is(err, ErrBusy) {
@@ -282,15 +288,14 @@ func (c *Client) try(ctx context.Context, a *ask) (*wire, error) {
 	if err := c.register(a, p); err != nil {
 		return nil, err
 	}
-	var err error
-	if a.sent, err = c.link.send(ctx, request, a.id, a.body.b); err != nil {
+	if begun, err := c.link.send(ctx, request, a.id, a.body.b); err != nil {
 		c.forget(a.id)
-		if a.sent || c.link.fault() != nil {
-			a.sent = true
-			c.cancel(a.id)
+		if begun {
+			c.end(a)
 		}
 		return nil, err
 	}
+	a.sent = true
 	return c.await(ctx, a, p)
 }
 
@@ -352,7 +357,7 @@ func (c *Client) await(ctx context.Context, a *ask, p *openRequest) (*wire, erro
 // abandon gives up a request whose context has ended. For a commit it first waits for the outcome, at most
 // ClientOptions.Grace.
 func (c *Client) abandon(ctx context.Context, a *ask, p *openRequest) (*wire, error) {
-	c.cancel(a.id)
+	c.end(a)
 	defer c.forget(a.id)
 	if a.code != codeApply {
 		return nil, context.Cause(ctx)
@@ -371,6 +376,15 @@ func (c *Client) abandon(ctx context.Context, a *ask, p *openRequest) (*wire, er
 	case <-late.C:
 	}
 	return nil, context.Cause(ctx)
+}
+
+// end cancels a request. Its slot becomes free after that: the server counts it until it is cancelled.
+func (c *Client) end(a *ask) {
+	a.ended = true
+	go func() {
+		_, _ = c.link.send(context.Background(), cancel, a.id, newBody().b)
+		<-a.slots
+	}()
 }
 
 // cancel asks the server to end a request, and the snapshot or sequence that it created. It does not wait for an

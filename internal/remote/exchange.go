@@ -43,9 +43,7 @@ func (x *exchange) handle() {
 	}
 	p.mu.Lock()
 	delete(p.requests, x.id)
-	if x.code == codeWait {
-		p.waits--
-	}
+	p.uncount(x)
 	cancelled := x.cancelled
 	if p.leaving && x.code == codeApply {
 		p.link.endBy(time.Now().Add(closingTimeout))

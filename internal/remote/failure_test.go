@@ -107,6 +107,9 @@ func TestCutAtEveryByte(t *testing.T) {
 		require.NoError(t, err)
 		_, _, err = talk(t, s, once, written, read)
 		require.ErrorIs(t, err, ErrDisconnected, "cut at byte %d", at)
+		if written != unlimited {
+			require.NotErrorIs(t, err, backend.ErrUncertain, "nothing is executed of which a part is missing")
+		}
 		_, _, err = talk(t, s, once, unlimited, unlimited)
 		require.NoError(t, err)
 		after, err := e.Head(background)

@@ -100,8 +100,10 @@ func (p *peer) accept(m message) (err error) {
 	case p.requests[m.id] != nil || p.sequences[m.id] != nil || p.snapshots[m.id] != nil || m.id == 0:
 		return fmt.Errorf("%w: the number of a request is in use", ErrMalformed)
 	case m.refused && len(p.requests) < maxRequests+maxWaits: // it may be of either kind
-	case isWait && p.waits >= maxWaits, !isWait && len(p.requests)-p.waits >= maxRequests:
+	case isWait && p.waits >= maxWaits, !isWait && len(p.requests)-p.waits-p.dropped >= maxRequests:
 		return fmt.Errorf("%w: too many requests at once", ErrMalformed)
+	case p.dropped >= maxRequests+maxWaits: // they end more slowly than others begin
+		x.refused = ErrBusy
 	}
 	if isWait {
 		p.waits++
@@ -126,6 +128,16 @@ func (p *peer) accept(m message) (err error) {
 	return nil
 }
 
+// uncount removes a request from those that are counted. p.mu must be held.
+func (p *peer) uncount(x *exchange) {
+	switch {
+	case x.cancelled:
+		p.dropped--
+	case x.code == codeWait:
+		p.waits--
+	}
+}
+
 // handle answers a request, and then others while the goroutine is idle. A new goroutine would have to grow its stack
 // first.
 func (p *peer) handle(x *exchange) {
@@ -143,7 +155,11 @@ func (p *peer) handle(x *exchange) {
 func (p *peer) drop(id uint64) {
 	p.mu.Lock()
 	if x := p.requests[id]; x != nil {
-		x.cancelled = true
+		if !x.cancelled {
+			p.uncount(x)
+			x.cancelled = true
+			p.dropped++
+		}
 		x.cancel(context.Canceled)
 	}
 	s, snapshot := p.sequences[id], p.snapshots[id]

@@ -49,7 +49,8 @@ type peer struct {
 	mu        sync.Mutex
 	leaving   bool
 	requests  map[uint64]*exchange
-	waits     int
+	waits     int // requests of codeWait that the client has not cancelled
+	dropped   int // requests that the client has cancelled
 	sequences map[uint64]*stream
 	snapshots map[uint64]backend.Snapshot
 }

@@ -27,9 +27,9 @@ func Import(ctx context.Context, store *lineage.Store, r io.Reader, o ImportOpti
 	if err != nil {
 		return ImportReport{}, err
 	}
-	closed := make(map[structure.RunID]bool)
+	closed, sources := make(map[structure.RunID]bool), newSourceSet()
 	for attempt := 1; ; {
-		im := newImporter(ctx, writer, o, closed)
+		im := newImporter(ctx, writer, o, closed, sources)
 		err := im.readAll(source, bodies)
 		if err == nil || ctx.Err() != nil {
 			return im.report, err

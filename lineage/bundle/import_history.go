@@ -3,7 +3,9 @@ package bundle
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
+	"slices"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/write"
@@ -118,7 +120,29 @@ func (im *importer) commitHistory(b *write.Batch) (backend.Receipt, error) {
 		}
 		receipt, err = im.commit(b)
 	}
+	if err == nil {
+		err = im.rememberSources(b.Records())
+	}
 	return receipt, err
+}
+
+// rememberSources records the source ids of messages that were added to threads that the store does not have yet.
+func (im *importer) rememberSources(records []structure.Record) error {
+	missing := make(map[structure.ThreadID]bool)
+	return im.eachSource(records, func(l sourceKey, _ *structure.Usage) error {
+		unseen, known := missing[l.home.Thread]
+		if !known {
+			_, err := im.engine.Thread(im.ctx, l.home.Thread)
+			if unseen = errors.Is(err, backend.ErrNotFound); err != nil && !unseen {
+				return err
+			}
+			missing[l.home.Thread] = unseen
+		}
+		if unseen {
+			im.sources.add(l)
+		}
+		return nil
+	})
 }
 
 func (im *importer) spanSet(s *structure.SpanSet) ([]structure.Record, error) {
@@ -280,13 +304,35 @@ func isSourceTaken(err error) (sourceID string, taken bool) {
 
 // freeSources removes the source ids of usages if other messages in the store have them.
 func (im *importer) freeSources(records []structure.Record, refused string) error {
-	homes := make(map[structure.RunID]structure.Home)
 	taken := make(map[sourceKey]bool)
+	return im.eachSource(records, func(key sourceKey, u *structure.Usage) error {
+		duplicate := taken[key] || im.sources.has(key)
+		if !duplicate {
+			var err error
+			if duplicate, err = im.isTaken(key); err != nil {
+				return err
+			}
+		}
+		taken[key] = true
+		if duplicate || refused == fmt.Sprintf("%.80q", u.SourceID) {
+			u.Lookup = 0
+			im.report.Sources++
+		}
+		return nil
+	})
+}
+
+// eachSource visits the usages of new spans that are found by a source id.
+func (im *importer) eachSource(records []structure.Record, visit func(l sourceKey, u *structure.Usage) error) error {
+	homes := make(map[structure.RunID]structure.Home)
 	for _, r := range records {
 		switch r := r.(type) {
 		case *structure.Run:
 			homes[r.ID] = r.Home
 		case *structure.Span:
+			if !slices.ContainsFunc(r.Usages, func(u structure.Usage) bool { return u.Lookup > 0 }) {
+				continue
+			}
 			home, known := homes[r.Ref.Run]
 			if !known {
 				run, err := im.engine.Run(im.ctx, r.Ref.Run)
@@ -297,32 +343,15 @@ func (im *importer) freeSources(records []structure.Record, refused string) erro
 				homes[r.Ref.Run] = home
 			}
 			for i := range r.Usages {
-				if err := im.freeSource(&r.Usages[i], home, taken, refused); err != nil {
+				u := &r.Usages[i]
+				if u.Lookup == 0 {
+					continue
+				}
+				if err := visit(sourceKey{home, u.SourceID, u.Lookup}, u); err != nil {
 					return err
 				}
 			}
 		}
-	}
-	return nil
-}
-
-// freeSource removes the source id of a usage if it is refused, or if another message has it: in the store, or one before,
-// in taken.
-func (im *importer) freeSource(u *structure.Usage, home structure.Home, taken map[sourceKey]bool, refused string) (err error) {
-	if u.Lookup == 0 {
-		return nil
-	}
-	key := sourceKey{home, u.SourceID, u.Lookup}
-	duplicate := taken[key]
-	if !duplicate {
-		if duplicate, err = im.isTaken(key); err != nil {
-			return err
-		}
-	}
-	taken[key] = true
-	if duplicate || refused == fmt.Sprintf("%.80q", u.SourceID) {
-		u.Lookup = 0
-		im.report.Sources++
 	}
 	return nil
 }
@@ -332,6 +361,24 @@ type sourceKey struct {
 	home   structure.Home
 	source string
 	number uint64
+}
+
+// sourceSet has source keys that cannot be looked up, because their thread is created at the end of the import. They are
+// kept as fingerprints with a random seed, like references.
+type sourceSet struct {
+	seed maphash.Seed
+	had  map[uint64]struct{}
+}
+
+func newSourceSet() sourceSet {
+	return sourceSet{seed: maphash.MakeSeed(), had: make(map[uint64]struct{})}
+}
+
+func (s *sourceSet) add(l sourceKey) { s.had[maphash.Comparable(s.seed, l)] = struct{}{} }
+
+func (s *sourceSet) has(l sourceKey) bool {
+	_, had := s.had[maphash.Comparable(s.seed, l)]
+	return had
 }
 
 // isTaken reports whether a message in the store has a source key.

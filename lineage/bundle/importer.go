@@ -108,14 +108,15 @@ type importer struct {
 	pending      additions
 	merging      merging
 	newValues    write.Batch // for the next commit of values
+	sources      sourceSet   // of all attempts
 }
 
-func newImporter(ctx context.Context, writer *write.Writer, o ImportOptions, closed map[structure.RunID]bool) *importer {
+func newImporter(ctx context.Context, writer *write.Writer, o ImportOptions, closed map[structure.RunID]bool, sources sourceSet) *importer {
 	return &importer{
 		ctx: ctx, writer: writer, engine: writer.Engine(), o: o, closed: closed,
 		open: make(pieces), relocated: make(map[structure.RunID][]relocation),
 		contexts: make(map[structure.ContextID]structure.ContextID), descriptions: make(map[content.ID]content.Block), revive: make(map[content.ID]bool),
-		checked: make(map[content.ID]bool),
+		checked: make(map[content.ID]bool), sources: sources,
 	}
 }
 

@@ -99,7 +99,7 @@ type incoming struct {
 	mode   mode
 	at     uint64             // last place that was read
 	digest structure.Digest   // of the history up to at
-	last   uint64             // last place of the run in the store
+	stored uint64             // last place of the run in the store
 	window []structure.Digest // digests of the run in the store, from place first on
 	first  uint64
 }

@@ -88,7 +88,7 @@ func (im *importer) chooseMode(l *incoming) error {
 				return nil
 			}
 		}
-		l.mode, l.last, l.window = comparing, last.Seq, nil
+		l.mode, l.stored, l.window = comparing, last.Seq, nil
 		return nil
 	}
 }
@@ -139,7 +139,7 @@ func (im *importer) place(s *structure.Span) ([]structure.Record, error) {
 	}
 	d := structure.NextDigest(l.digest, s.Usages)
 	for l.mode == comparing {
-		if place := l.at + 1 - l.after; place <= l.last { // the store's run has a span there
+		if place := l.at + 1 - l.after; place <= l.stored { // the store's run has a span there
 			local, err := im.digestAt(l, place)
 			if err != nil {
 				return nil, err
@@ -200,7 +200,7 @@ func (im *importer) digestAt(l *incoming, place uint64) (structure.Digest, error
 	if err != nil {
 		return structure.Digest{}, err
 	}
-	end := structure.SpanRef{Run: l.run, Seq: min(l.last, place+windowSize-1)}
+	end := structure.SpanRef{Run: l.run, Seq: min(l.stored, place+windowSize-1)}
 	l.window, l.first = l.window[:0], place
 	d := l.digest
 	for step, err := range im.engine.Path(im.ctx, end, structure.Window{From: info.Position(place)}, backend.PathOptions{}) {
