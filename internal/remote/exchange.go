@@ -320,3 +320,13 @@ func (s *stream) finish() {
 	s.stop()
 	s.cancel(backend.ErrExpired)
 }
+
+// uncount removes a request from those that are counted. p.mu must be held.
+func (p *peer) uncount(x *exchange) {
+	switch {
+	case x.cancelled:
+		p.dropped--
+	case x.code == codeWait:
+		p.waits--
+	}
+}

@@ -128,16 +128,6 @@ func (p *peer) accept(m message) (err error) {
 	return nil
 }
 
-// uncount removes a request from those that are counted. p.mu must be held.
-func (p *peer) uncount(x *exchange) {
-	switch {
-	case x.cancelled:
-		p.dropped--
-	case x.code == codeWait:
-		p.waits--
-	}
-}
-
 // handle answers a request, and then others while the goroutine is idle. A new goroutine would have to grow its stack
 // first.
 func (p *peer) handle(x *exchange) {

@@ -17,12 +17,6 @@ const maxOpen = 1 << 16
 // maxLeft limits the omitted blocks that are looked up together.
 const maxLeft = 512
 
-// Bodies in chunks may have bodiesFrom bytes together, or maxExpansion times the size of the bundle.
-const (
-	bodiesFrom   = 64 << 30
-	maxExpansion = 4096
-)
-
 // check checks a whole bundle. It reports whether the bundle has bodies in chunks.
 func check(ctx context.Context, r io.Reader, store backend.Reader) (bodies bool, err error) {
 	in, err := newReader(r)

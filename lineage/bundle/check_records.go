@@ -48,6 +48,12 @@ func (c *checker) block(b *structure.Block) error {
 	return nil
 }
 
+// Bodies in chunks may have bodiesFrom bytes together, or maxExpansion times the size of the bundle.
+const (
+	bodiesFrom   = 64 << 30
+	maxExpansion = 4096
+)
+
 // bodySizes refuses bodies that are much larger than the bundle. The body of a large block is hashed before it is used,
 // and a tree of a few chunks can claim any size.
 func (c *checker) bodySizes() error {

@@ -273,15 +273,6 @@ func (v *View) requireSpan(r structure.SpanRef) error {
 	return err
 }
 
-// spanEntry returns the value of the entry of a span.
-func (v *View) spanEntry(r structure.SpanRef) ([]byte, error) {
-	value, ok, err := v.Index.Get(keys.Span(r))
-	if err == nil && !ok {
-		err = &backend.SubjectError{Subject: "span", ID: r.String(), Err: backend.ErrNotFound}
-	}
-	return value, err
-}
-
 func (v *View) runs() structure.RunLookup {
 	return func(id structure.RunID) (structure.RunInfo, error) { return Run(v.Index, id) }
 }

@@ -1,10 +1,7 @@
 package importer
 
 import (
-	"context"
-
 	"github.com/lineage-store/lineage/internal/place"
-	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -23,49 +20,6 @@ const maxKnown = 4096
 
 // maxRetained limits the memory of the items that a commit keeps so that it can be filled again.
 const maxRetained = 16 << 20
-
-// commitDraft is the commit being filled. It keeps its items so that it can be filled again when another process has
-// changed the store first.
-type commitDraft struct {
-	*write.Batch
-	loader   *loader
-	added    added
-	contents place.Contents
-	placers  map[*threadState]*place.Placer
-	fresh    bool  // see write.Try
-	refused  error // why the last attempt was refused
-	// state is the snapshot in use, nil before the first read. known counts the messages looked up in it.
-	state    backend.Snapshot
-	known    int
-	items    []item
-	retained int64 // bytes that items keep in memory, without the part of a conversation that is being loaded
-	partial  bool  // items have nodes of that part
-	refilled bool  // another process changed the store first
-	// held is the conversation that continues in the next commit.
-	held *loading
-	// threads are the threads that the commit changes. firsts are the ids of first messages in it.
-	threads map[structure.ThreadID]bool
-	firsts  map[string]bool
-}
-
-// item is an added node, or the end of a conversation if node is nil.
-type item struct {
-	*loading
-	node *prepared
-}
-
-// added counts what a commit adds to the store, and the messages that it shares.
-type added struct {
-	conversations, messages, shared int64
-	bytes                           int64 // of new content
-}
-
-func (a *added) add(more added) {
-	a.conversations += more.conversations
-	a.messages += more.messages
-	a.shared += more.shared
-	a.bytes += more.bytes
-}
 
 // reset empties the commit, which gets the current time.
 func (f *commitDraft) reset() {
@@ -151,51 +105,4 @@ func (f *commitDraft) forget() {
 		f.state.Close()
 	}
 	f.state, f.known = nil, 0
-}
-
-// Fill implements write.Change. At the first attempt the commit is filled already.
-func (f *commitDraft) Fill(_ context.Context, _ *write.Batch, try write.Try) error {
-	if try.Number == 0 {
-		return nil
-	}
-	l := f.loader
-	f.refilled = true
-	f.Places()
-	l.replaying = true
-	defer func() { l.replaying = false }()
-	shared := f.added.shared // shared messages are counted already and are not in items
-	// If a newer state refuses the same span again, its run cannot be continued.
-	f.fresh = try.Fresh && f.refused != nil && f.refused.Error() == try.Err.Error()
-	f.added, f.refused = added{shared: shared}, try.Err
-	clear(f.contents)
-	f.forget()
-	begun := make(map[*loading]bool)
-	begin := func(st *loading) error {
-		if begun[st] {
-			return nil
-		}
-		begun[st] = true
-		return l.resume(st)
-	}
-	for _, i := range f.items {
-		err := begin(i.loading)
-		switch {
-		case err != nil:
-		case i.leftOut:
-		case i.node != nil:
-			_, err = l.placeOne(i.loading, i.node)
-		default:
-			err = l.finish(i.loading)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if f.held == nil {
-		return nil
-	}
-	if err := begin(f.held); err != nil || f.held.leftOut {
-		return err
-	}
-	return l.protect(f.held.thread)
 }

@@ -9,13 +9,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// given are the lines whose nodes are in the store: see Growing.Known.
-type given struct {
-	lines int64
-	spans func(line int64) []structure.SpanRef
-	ends  map[structure.RunID]uint64 // by run, the last place of the known spans
-}
-
 // spansOf returns the known spans of nodes. A span is zero if it must be looked up, because the node is of a later line or
 // was read differently before. It returns nil if all must be looked up.
 func (g *given) spansOf(nodes []archive.Node) []structure.SpanRef {

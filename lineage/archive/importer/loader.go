@@ -8,6 +8,7 @@ import (
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // loader turns conversations into commits.
@@ -87,6 +88,49 @@ func (s *seen) take(e archive.Event) {
 	}
 }
 
+// commitDraft is the commit being filled. It keeps its items so that it can be filled again when another process has
+// changed the store first.
+type commitDraft struct {
+	*write.Batch
+	loader   *loader
+	added    added
+	contents place.Contents
+	placers  map[*threadState]*place.Placer
+	fresh    bool  // see write.Try
+	refused  error // why the last attempt was refused
+	// state is the snapshot in use, nil before the first read. known counts the messages looked up in it.
+	state    backend.Snapshot
+	known    int
+	items    []item
+	retained int64 // bytes that items keep in memory, without the part of a conversation that is being loaded
+	partial  bool  // items have nodes of that part
+	refilled bool  // another process changed the store first
+	// held is the conversation that continues in the next commit.
+	held *loading
+	// threads are the threads that the commit changes. firsts are the ids of first messages in it.
+	threads map[structure.ThreadID]bool
+	firsts  map[string]bool
+}
+
+// item is an added node, or the end of a conversation if node is nil.
+type item struct {
+	*loading
+	node *prepared
+}
+
+// added counts what a commit adds to the store, and the messages that it shares.
+type added struct {
+	conversations, messages, shared int64
+	bytes                           int64 // of new content
+}
+
+func (a *added) add(more added) {
+	a.conversations += more.conversations
+	a.messages += more.messages
+	a.shared += more.shared
+	a.bytes += more.bytes
+}
+
 // prepared is a node ready to be stored.
 type prepared struct {
 	*archive.Node
@@ -94,4 +138,11 @@ type prepared struct {
 	index  int32 // in loading.nodes
 	parent int32
 	copy   *place.Copy // the span of another thread that the node is a copy of
+}
+
+// given are the lines whose nodes are in the store: see Growing.Known.
+type given struct {
+	lines int64
+	spans func(line int64) []structure.SpanRef
+	ends  map[structure.RunID]uint64 // by run, the last place of the known spans
 }
