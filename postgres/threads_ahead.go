@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
@@ -33,9 +32,25 @@ func (s *snapshot) ThreadsAhead(ctx context.Context, ids []structure.ThreadID) e
 	t.take(n, f)
 	t.keepPages(n, f) // the branches of other threads are read when they are asked for
 	var runs read.Need
+	var empty []structure.ThreadID // of these, the contexts of subagents are read next
 	for _, id := range active {
-		if c, err := read.Context(t, id); err == nil && !c.Tip.IsZero() {
-			runs.Keys = append(runs.Keys, bytes.Clone(keys.Of(keys.TableRun, c.Tip.Run[:])))
+		switch c, err := read.Context(t, id); {
+		case err != nil:
+		case c.Tip.IsZero():
+			empty = append(empty, c.Thread)
+		default:
+			runs.Keys = append(runs.Keys, keys.Of(keys.TableRun, c.Tip.Run[:]))
+		}
+	}
+	contexts, err := t.prefetchContexts(ctx, empty)
+	if err != nil {
+		return err
+	}
+	for _, c := range contexts {
+		for _, at := range []structure.SpanRef{c.Tip, c.Base} {
+			if !at.IsZero() {
+				runs.Keys = append(runs.Keys, keys.Of(keys.TableRun, at.Run[:]))
+			}
 		}
 	}
 	if err := t.Prefetch(ctx, runs); err != nil {
@@ -43,6 +58,38 @@ func (s *snapshot) ThreadsAhead(ctx context.Context, ids []structure.ThreadID) e
 	}
 	s.ahead.Store(t)
 	return nil
+}
+
+// prefetchContexts prefetches the contexts of threads, and returns the first ones of each. Contexts that cannot be read are left
+// out: their readers get the error.
+func (t *stateReader) prefetchContexts(ctx context.Context, threads []structure.ThreadID) (contexts []backend.Context, err error) {
+	if len(threads) == 0 {
+		return nil, nil
+	}
+	var n need
+	for _, id := range threads {
+		n.pages = append(n.pages, entryPage{read.Under(keys.Of(keys.TableContextOfThread, id[:])), firstPage, false})
+	}
+	f, err := t.fetch(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	t.keepPages(n, f)
+	var referred read.Need
+	for _, p := range f.pages {
+		referred.Keys = append(referred.Keys, references(p.entries).Keys...)
+	}
+	if err := t.Prefetch(ctx, referred); err != nil {
+		return nil, err
+	}
+	for _, p := range f.pages {
+		for _, e := range p.entries {
+			if c, err := read.Context(t, structure.ContextID(e.Key[len(e.Key)-16:])); err == nil {
+				contexts = append(contexts, c)
+			}
+		}
+	}
+	return contexts, nil
 }
 
 // keepPages keeps the pages that have all entries of their ranges.
@@ -79,16 +126,26 @@ func (s *snapshot) ReachAhead(ctx context.Context, ids []structure.ThreadID) err
 	if err := t.Prefetch(ctx, contexts); err != nil {
 		return err
 	}
-	for ahead := t.tipsOf(f.pages); len(ahead) > 0; ahead = t.parentsOf(ahead) {
-		var runs read.Need
-		for _, id := range ahead {
-			runs.Keys = append(runs.Keys, keys.Of(keys.TableRun, id[:]))
-		}
-		if err := t.Prefetch(ctx, runs); err != nil {
-			return err
-		}
+	if err := t.prefetchPaths(ctx, t.tipsOf(f.pages)); err != nil {
+		return err
 	}
 	s.ahead.Store(t)
+	return nil
+}
+
+// prefetchPaths prefetches runs and all runs before them.
+func (t *stateReader) prefetchPaths(ctx context.Context, runs []structure.RunID) error {
+	seen := make(map[structure.RunID]bool)
+	for len(runs) > 0 {
+		var n read.Need
+		for _, id := range runs {
+			n.Keys = append(n.Keys, keys.Of(keys.TableRun, id[:]))
+		}
+		if err := t.Prefetch(ctx, n); err != nil {
+			return err
+		}
+		runs = t.parentsOf(runs, seen)
+	}
 	return nil
 }
 
@@ -116,9 +173,9 @@ func (t *stateReader) tipsOf(pages []foundPage) (runs []structure.RunID) {
 	return runs
 }
 
-// parentsOf returns the runs before some, which were read.
-func (t *stateReader) parentsOf(runs []structure.RunID) (parents []structure.RunID) {
-	seen := make(map[structure.RunID]bool)
+// parentsOf returns the runs before some, which were read, without those that were seen before. So it ends, also if damaged runs
+// follow each other.
+func (t *stateReader) parentsOf(runs []structure.RunID, seen map[structure.RunID]bool) (parents []structure.RunID) {
 	for _, id := range runs {
 		run, err := read.Run(t, id)
 		if parent := run.Parent.Run; err == nil && !run.Parent.IsZero() && !seen[parent] {

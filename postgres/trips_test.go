@@ -16,6 +16,7 @@ import (
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/summarize"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -201,10 +202,33 @@ func TestRoundTripsOfThreads(t *testing.T) {
 		}
 	})
 	require.Equal(t, 39+40, branches)
+	var withoutMessages []structure.ThreadID
+	for i := range 40 {
+		thread, err := lineage.New(writer).CreateThread(background, lineage.ThreadOptions{})
+		require.NoError(t, err)
+		withoutMessages = append(withoutMessages, thread.ID())
+		if i%2 == 0 {
+			continue
+		}
+		main, err := thread.Active(background)
+		require.NoError(t, err)
+		subagent, err := main.Fork(background, lineage.ForkOptions{Metadata: []byte(`{"aside":"agent explore"}`)})
+		require.NoError(t, err)
+		_, err = subagent.Extend(background, lineage.User("one"), lineage.Assistant("two"))
+		require.NoError(t, err)
+	}
+	trips(8, "records of threads in which only subagents have messages, or nobody", func() {
+		all, err := records.OfThreads(background, lineage.New(e), withoutMessages)
+		require.NoError(t, err)
+		require.Len(t, all, 40)
+		for i, r := range all {
+			require.EqualValues(t, 2*(i%2), r.SubagentMessages)
+		}
+	})
 	trips(2, "statistics", func() {
 		stats, err := e.Stats(background)
 		require.NoError(t, err)
-		require.EqualValues(t, 39, stats.Threads)
+		require.EqualValues(t, 39+40, stats.Threads)
 		require.Positive(t, stats.StoredBytes)
 	})
 }

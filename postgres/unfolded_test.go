@@ -493,3 +493,14 @@ func TestOrderOfAThreadThatChanges(t *testing.T) {
 	require.Equal(t, inOrder(t, e), inOrder(t, handle(t, pool, "s")))
 	requireSound(t, e)
 }
+
+// TestRunsInACircle prefetches damaged runs that follow each other.
+func TestRunsInACircle(t *testing.T) {
+	r := newStateReader(background, newCache(state{}, 0), [16]byte{}, state{}, func(context.Context, need) (fetchResult, error) { return fetchResult{}, nil })
+	runs := []structure.RunID{{1}, {2}, {3}}
+	for i, id := range runs {
+		parent := structure.SpanRef{Run: runs[(i+1)%len(runs)], Seq: 1}
+		r.set(keys.Of(keys.TableRun, id[:]), keys.AppendRun(nil, structure.RunInfo{Run: structure.Run{ID: id, Parent: parent}}))
+	}
+	require.NoError(t, r.prefetchPaths(background, runs[:1]))
+}

@@ -3,10 +3,13 @@ package embedded
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/embedded/entries"
@@ -258,4 +261,48 @@ func TestPrefetch(t *testing.T) {
 			return &prefetching{e.(*Engine), t}, nil
 		}
 	}})
+}
+
+// failingPrefetcher fails once, at a call.
+type failingPrefetcher struct{ calls, failing int }
+
+var errPrefetch = errors.New("nothing was prefetched")
+
+func (p *failingPrefetcher) Prefetch(context.Context, read.Need) error {
+	if p.calls++; p.calls == p.failing {
+		return errPrefetch
+	}
+	return nil
+}
+
+// Steps end with the error of a prefetch, whichever it is.
+func TestStepsEndWithErrorOfPrefetch(t *testing.T) {
+	e := fill(t, t.TempDir(), Options{}, 3)
+	defer e.Close()
+	var refs []structure.SpanRef
+	for c, err := range e.Feed(background, backend.Cursor{}) {
+		require.NoError(t, err)
+		for _, r := range c.Records {
+			if s, ok := r.(*structure.Span); ok {
+				refs = append(refs, s.Ref)
+			}
+		}
+	}
+	require.NotEmpty(t, refs)
+	latest := e.latest()
+	defer latest.Close()
+	for failing := 1; ; failing++ {
+		v := latest.view
+		p := &failingPrefetcher{failing: failing}
+		v.Ahead = p
+		var failed error
+		for _, err := range v.Steps(background, refs) {
+			failed = err
+		}
+		if p.calls < failing {
+			require.NoError(t, failed)
+			break
+		}
+		require.ErrorIs(t, failed, errPrefetch, failing)
+	}
 }

@@ -56,6 +56,10 @@ func (v *View) Steps(ctx context.Context, refs []structure.SpanRef) iter.Seq2[*b
 		r := v.newPathReader(backend.PathOptions{Bodies: true})
 		for some := range slices.Chunk(refs, spansAhead) {
 			segments, err := v.prefetchRefs(ctx, some)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
 			for i := range segments {
 				var step *backend.Step
 				if len(r.window) == 0 {
