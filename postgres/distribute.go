@@ -17,8 +17,9 @@ var tables = []string{
 
 // undistributed returns the tables that the extension has not distributed over servers.
 func (l *log) undistributed(ctx context.Context) (names []string, err error) {
-	return names, l.readOne(ctx, `SELECT coalesce(array_agg(t.name ORDER BY t.at), '{}') FROM unnest($1::text[]) WITH ORDINALITY AS t (name, at)
+	err = l.readOne(ctx, `SELECT coalesce(array_agg(t.name ORDER BY t.at), '{}') FROM unnest($1::text[]) WITH ORDINALITY AS t (name, at)
   WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_dist_partition WHERE logicalrelid = to_regclass(t.name))`, []any{tables}, &names)
+	return names, err
 }
 
 // distribute lets the extension distribute tables by store, with the rows that they have, without a time limit. It returns nil

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,6 +26,8 @@ const LockFile = "LOCK"
 type dirLock struct {
 	file   *os.File // nil for a reader without a lock file
 	shared bool
+	// description is what a writer has written to the file.
+	description []byte
 }
 
 // lockOwner is the content of the lock file.
@@ -35,8 +38,26 @@ type lockOwner struct {
 	Since   time.Time `json:"since"`
 }
 
+// lockTries limits how often a lock file that was replaced while it was locked is opened again. After that, the file system is
+// taken for one that numbers open files anew.
+const lockTries = 10
+
 // lockDir locks a store. With shared, it does not write to an existing file.
-func lockDir(dir string, shared bool) (*dirLock, error) {
+func lockDir(dir string, shared bool) (l *dirLock, err error) {
+	for range lockTries {
+		l, err = lockFileIn(dir, shared)
+		if err != nil || l.current() == nil {
+			return l, err
+		}
+		if err := l.release(); err != nil {
+			return nil, err
+		}
+	}
+	return lockFileIn(dir, shared)
+}
+
+// lockFileIn locks the file that is in a directory now.
+func lockFileIn(dir string, shared bool) (*dirLock, error) {
 	f, err := openLock(filepath.Join(dir, LockFile), shared)
 	if err != nil {
 		return nil, err
@@ -54,12 +75,6 @@ func lockDir(dir string, shared bool) (*dirLock, error) {
 			return nil, lockedBy(dir, f)
 		}
 		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
-	}
-	if err := l.current(); err != nil { // the file was replaced after it was opened
-		if err := l.release(); err != nil {
-			return nil, err
-		}
-		return lockDir(dir, shared)
 	}
 	if shared {
 		return l, nil
@@ -129,7 +144,8 @@ func (l *dirLock) describe() error {
 	if err := l.file.Truncate(0); err != nil {
 		return fmt.Errorf("write %s: %w", l.file.Name(), err)
 	}
-	if _, err := l.file.WriteAt(append(b, '\n'), 0); err != nil {
+	l.description = append(b, '\n')
+	if _, err := l.file.WriteAt(l.description, 0); err != nil {
 		return fmt.Errorf("write %s: %w", l.file.Name(), err)
 	}
 	return nil
@@ -168,10 +184,21 @@ func (l *dirLock) current() error {
 	if err != nil {
 		return err
 	}
-	if there, err := os.Lstat(l.file.Name()); err != nil || !os.SameFile(locked, there) {
-		return fmt.Errorf("%s was moved, removed or replaced while the store was open", l.file.Name())
+	there, err := os.Lstat(l.file.Name())
+	if err == nil && (os.SameFile(locked, there) || l.wrote(there)) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%s was moved, removed or replaced while the store was open", l.file.Name())
+}
+
+// wrote reports whether the file at the path has what this lock has written to it: some file systems number open files anew.
+// Whoever locks another file there writes something else.
+func (l *dirLock) wrote(there os.FileInfo) bool {
+	if len(l.description) == 0 || !there.Mode().IsRegular() || there.Size() != int64(len(l.description)) {
+		return false
+	}
+	b, err := os.ReadFile(l.file.Name())
+	return err == nil && bytes.Equal(b, l.description)
 }
 
 // release releases the lock. A writer truncates the file first. Otherwise a process that is refused because of

@@ -53,3 +53,19 @@ func TestRemovedLockFile(t *testing.T) {
 	_ = owner.Close() // it says that the lock file was removed
 	requireMessages(t, reopen(t, dir, Options{}), 5)
 }
+
+// Some file systems number open files anew: what the lock has written to the file shows that it is the same one.
+func TestRenumberedLock(t *testing.T) {
+	dir := t.TempDir()
+	e := fill(t, dir, Options{}, 1)
+	lock := filepath.Join(dir, LockFile)
+	b, err := os.ReadFile(lock)
+	require.NoError(t, err)
+	require.NoError(t, os.Rename(lock, lock+".old"))
+	require.NoError(t, os.WriteFile(lock, b, 0o600))
+	require.NoError(t, e.lock.current())
+	require.NoError(t, os.WriteFile(lock, append(b, ' '), 0o600))
+	require.Error(t, e.lock.current())
+	require.NoError(t, os.Rename(lock+".old", lock))
+	require.NoError(t, e.Close())
+}

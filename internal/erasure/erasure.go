@@ -195,7 +195,8 @@ func (u affectedMessages) repeats(ctx context.Context, s backend.Snapshot) ([]re
 			page = page[:0]
 		}
 	}
-	return all, take(page)
+	err := take(page)
+	return all, err
 }
 
 // covered appends a repeat for each use in the ranges of summaries.
