@@ -198,20 +198,20 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 // waitsForProject finds the project of a file. It reports whether the file has to wait until its project is known, or until it
 // changes, if it has neither a project nor a message.
 func (r *run) waitsForProject(f *file, t *taking, source archive.Source, now stamp) bool {
-	reported := false
+	hasMessage := false
 	for c, err := range archive.Read(t.ctx, source, archive.ReadOptions{Format: f.format(), Formats: r.options.Formats, Limits: r.options.Limits}) {
 		if err == nil {
 			if t.known = projectOf(c); t.known != "" {
 				return false
 			}
-			reported = reported || c.Says()
+			hasMessage = hasMessage || c.Says()
 		}
 	}
 	known := time.Unix(0, now.modified).Add(projectWait)
 	switch {
 	case r.clock.Now().Before(known):
 		r.waiting[f] = known
-	case reported:
+	case hasMessage:
 		return false
 	default:
 		f.undecided = now

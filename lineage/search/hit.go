@@ -32,8 +32,9 @@ type Hit struct {
 	Rank float64
 	// Snippet is a matching part, with words marked by <mark> and </mark>. What programs add to a message of a person, such as
 	// the environment of an agent, is only in it if what the person wrote does not match, without markup and after its name:
-	// "(environment_context) cwd: /src". It has data of the message, such as a language or a rating, only if nothing else matches. Text is the whole searched text, data included. In a search
-	// for a vector they are the start of the nearest text of the hit, and the whole of it.
+	// "(environment_context) cwd: /src". It has data of the message, such as a language or a rating, only if nothing else
+	// matches. Text is the whole searched text, data included. In a search for a vector they are the start of the nearest
+	// text of the hit, and the whole of it.
 	Snippet, Text string
 }
 
