@@ -88,13 +88,15 @@ func TestConformance(t *testing.T) {
 	program, modules := node(t)
 	store := lineagetest.New(t, lineage.Options{})
 	s, secret := served(t, store, mcp.New(mcp.Options{Store: store, Version: "test", More: conformanceFixtures}), nil)
-	c := exec.Command(program, filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js"),
+	patient, err := filepath.Abs(filepath.Join("testdata", "mcp", "patient.mjs"))
+	require.NoError(t, err)
+	c := exec.Command(program, "--import", patient, filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js"),
 		"server", "--url", withToken(t, s, secret)+"/mcp", "--requirements", "2026-07-28")
 	c.Dir = t.TempDir()
 	out, err := c.CombinedOutput()
-	require.NoError(t, err, "%s", out)
 	_, summary, found := strings.Cut(string(out), "=== SUMMARY ===")
 	require.True(t, found, "%s", out)
+	require.NoError(t, err, "%s\n%s", summary, out)
 	summary, notScored, found := strings.Cut(summary, "Not scored")
 	require.True(t, found, "%s", out)
 	scored := 0

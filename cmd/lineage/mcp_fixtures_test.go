@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -42,6 +43,7 @@ func conformanceFixtures(s *sdk.Server) {
 		return said("%v", token), nil
 	})
 	fixture(s, "test_logging_tool", func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		time.Sleep(700 * time.Millisecond) // the suite's own limit is 500 ms; see patient.mjs
 		return said("logged"), r.Session.Log(ctx, &sdk.LoggingMessageParams{Level: "info", Data: "logged"})
 	})
 	fixture(s, "test_missing_capability", func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
