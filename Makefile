@@ -59,8 +59,12 @@ test: export GORACE := atexit_sleep_ms=0
 test: export GOGC := 300
 test: export LINEAGE_BENCH_MESSAGES := 2000
 .PHONY: test
-test: installed tools ## Install what tests need, then run every test, with the race detector where goroutines share memory
+test: modules installed tools ## Install what tests need, then run every test, with the race detector where goroutines share memory
 	@scripts/lanes.sh $(BIN)/testsummary '$(WATCHED)' '$(PLAIN)'
+
+.PHONY: modules
+modules: ## Fetch the Go modules that are missing
+	@scripts/modules.sh . $(MODULES)
 
 .PHONY: installed
 installed: ## Install what tests need, where it is missing
@@ -122,6 +126,7 @@ vuln: tools ## Look for known vulnerabilities, where the database can be reached
 # What tests need is fetched while the code is checked.
 .PHONY: ci
 ci: ## Run every check, as .ci/run does
+	@$(MAKE) --no-print-directory modules
 	@$(MAKE) --no-print-directory -j2 installed checked
 	@$(MAKE) --no-print-directory test
 
