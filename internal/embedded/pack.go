@@ -17,10 +17,10 @@ func (e *Engine) Pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 		return backend.PackReport{}, err
 	}
 	defer e.end()
-	if err := e.packing.Take(ctx); err != nil {
+	if err := e.packing.Acquire(ctx); err != nil {
 		return backend.PackReport{}, fmt.Errorf("pack: %w", err)
 	}
-	defer e.packing.Free()
+	defer e.packing.Release()
 	return e.pack(ctx, o)
 }
 
@@ -30,10 +30,10 @@ func (e *Engine) packSealed(ctx context.Context) error {
 		return nil
 	}
 	defer e.end()
-	if e.packing.Take(ctx) != nil {
+	if e.packing.Acquire(ctx) != nil {
 		return nil
 	}
-	defer e.packing.Free()
+	defer e.packing.Release()
 	if !e.schedule.enough() {
 		return nil
 	}
