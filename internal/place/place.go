@@ -326,7 +326,7 @@ func (p *Placer) isNew(run structure.RunID) bool {
 	return begun
 }
 
-// fork looks for the message at the beginning of runs.
+// fork looks for the message at the beginning of the runs that follow the span.
 func (p *Placer) fork(s *search) (structure.SpanRef, error) {
 	if may, err := p.beginsAfter(s.after); !may || err != nil {
 		return structure.SpanRef{}, err
@@ -336,22 +336,39 @@ func (p *Placer) fork(s *search) (structure.SpanRef, error) {
 		if err != nil {
 			return structure.SpanRef{}, err
 		}
-		for _, span := range roots {
-			if e, err := p.compare(s, span); e == equal || err != nil {
-				return span.Ref, err
-			}
+		if at, err := p.firstEqual(s, roots); !at.IsZero() || err != nil {
+			return at, err
 		}
 	}
 	if p.isNew(s.after.Run) {
 		return structure.SpanRef{}, nil
 	}
+	if at, err := p.derivedFork(s); !at.IsZero() || err != nil {
+		return at, err
+	}
+	forks, err := p.forksAt(s.after)
+	if err != nil {
+		return structure.SpanRef{}, err
+	}
+	return p.firstEqual(s, forks)
+}
+
+// firstEqual returns the first of some spans that is the message, zero if none is.
+func (p *Placer) firstEqual(s *search, spans []*structure.Span) (structure.SpanRef, error) {
+	for _, span := range spans {
+		if e, err := p.compare(s, span); e == equal || err != nil {
+			return span.Ref, err
+		}
+	}
+	return structure.SpanRef{}, nil
+}
+
+// derivedFork looks in the runs with the ids derived from the message.
+func (p *Placer) derivedFork(s *search) (structure.SpanRef, error) {
 	for n := uint64(0); ; n++ {
 		first := structure.SpanRef{Run: p.derived(s.after, n), Seq: 1}
-		if taken, err := p.taken(first.Run); !taken {
-			if err != nil {
-				return structure.SpanRef{}, err
-			}
-			break
+		if taken, err := p.taken(first.Run); !taken || err != nil {
+			return structure.SpanRef{}, err
 		}
 		r, err := p.run(first.Run)
 		if err != nil {
@@ -368,16 +385,6 @@ func (p *Placer) fork(s *search) (structure.SpanRef, error) {
 			return first, err
 		}
 	}
-	forks, err := p.forksAt(s.after)
-	if err != nil {
-		return structure.SpanRef{}, err
-	}
-	for _, span := range forks {
-		if e, err := p.compare(s, span); e == equal || err != nil {
-			return span.Ref, err
-		}
-	}
-	return structure.SpanRef{}, nil
 }
 
 // derived returns the n-th derived id for a run that begins with the message. The next n is tried if a run has the id
