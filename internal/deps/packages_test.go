@@ -74,7 +74,7 @@ var importRules = []importRule{
 	{path: "internal/logline"},
 	{path: "internal/vfs", libs: []string{sys}},
 	{path: "internal/scratch", ours: []string{"internal/vfs"}},
-	{path: "internal/query", ours: []string{"internal/scratch", "internal/varint"}, libs: []string{text}},
+	{path: "internal/query", ours: []string{"internal/scratch", "internal/varint", "lineage/transcript"}, libs: []string{text}},
 	{path: "lineage/lock", ours: []string{"internal/vfs"}, libs: []string{sys, uuid}},
 	{path: "internal/vfs/memfs", ours: []string{"internal/vfs"}},
 	{path: "internal/vfs/crashfs", ours: []string{"internal/vfs"}},
