@@ -242,26 +242,8 @@ func (c *call) compare(ctx context.Context, a *answer, from, to *position) error
 		only       []bool
 		name, mark string
 	}{{from, d.A, "a", "-"}, {to, d.B, "b", "+"}} {
-		if !slices.Contains(side.only, true) {
-			continue
-		}
-		i := -1
-		for e, err := range c.o.Store.History(ctx, side.at.Span, lineage.Window{From: d.Common + 1}) {
-			if err != nil {
-				return err
-			}
-			if i++; i == len(side.only) {
-				break
-			}
-			if !side.only[i] {
-				continue
-			}
-			if fits, err := c.difference(ctx, a, e, side.name, side.mark); err != nil || !fits {
-				if err != nil {
-					return err
-				}
-				break
-			}
+		if err := c.addOnly(ctx, a, side.at, d.Common, side.only, side.name, side.mark); err != nil {
+			return err
 		}
 	}
 	a.head = fmt.Sprintf("%s in common, then %d only in a (-) and %d only in b (+); %d after the fork say the same.", amount.Plural(summary.Common, "message"), summary.OnlyA, summary.OnlyB, summary.Same)
@@ -270,6 +252,27 @@ func (c *call) compare(ctx context.Context, a *answer, from, to *position) error
 	}
 	if a.full {
 		a.note("Not all differences are shown: read each history from position %d on with the tool read, or ask with a larger budget.", d.Common+1)
+	}
+	return nil
+}
+
+// addOnly adds the messages that one history does not have in common with the other, as far as they fit. only has, for each message
+// after the common ones, whether it is one of these.
+func (c *call) addOnly(ctx context.Context, a *answer, at *position, common uint64, only []bool, name, mark string) error {
+	if !slices.Contains(only, true) {
+		return nil
+	}
+	i := 0
+	for e, err := range c.o.Store.History(ctx, at.Span, lineage.Window{From: common + 1}) {
+		if err != nil || i == len(only) {
+			return err
+		}
+		if only[i] {
+			if fits, err := c.difference(ctx, a, e, name, mark); err != nil || !fits {
+				return err
+			}
+		}
+		i++
 	}
 	return nil
 }
