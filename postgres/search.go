@@ -27,12 +27,12 @@ func (s searchServer) begin(ctx context.Context) (end func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	if err := s.searching.enter(ctx); err != nil {
+	if err := s.searching.Acquire(ctx); err != nil {
 		s.going.Done()
-		return nil, s.ended(err)
+		return nil, s.ended(unsent(err))
 	}
 	return func() {
-		s.searching.leave()
+		s.searching.Release()
 		s.going.Done()
 	}, nil
 }
