@@ -323,6 +323,11 @@ func (f *activeSearch) snippet(m *chat.Message, text string, words []query.Word)
 			passages = append(passages, query.Passage{Text: text})
 		}
 	})
+	if len(passages) == 0 { // the message is data that only its format explains
+		for _, part := range transcript.PassagesOf(m.Transcribe()) {
+			passages = append(passages, query.Passage(part))
+		}
+	}
 	if snippet := f.matcher.Snippet(passages); snippet != "" {
 		return snippet
 	}
