@@ -16,6 +16,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/semaphore"
 	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/derived"
 )
@@ -52,8 +53,23 @@ func (x *File) Ended(ctx context.Context, err error) error {
 	return err
 }
 
+// inPlace returns an error if the directory of the store is no longer at its path: another store may be there, with a file of its own.
+func (x *File) inPlace() error {
+	e, ok := write.Inner(write.Of(x.store).Engine()).(interface{ InPlace() error })
+	if !ok { // the store has no directory
+		return nil
+	}
+	if err := e.InPlace(); err != nil {
+		return fmt.Errorf("%s: %w", x.config.Label, NewOutside(err))
+	}
+	return nil
+}
+
 // open opens the file, and replaces it by an empty one if it is damaged.
 func (x *File) open(ctx context.Context) error {
+	if err := x.inPlace(); err != nil {
+		return err
+	}
 	var db *sql.DB
 	open := func() (err error) {
 		db, err = x.openFile(ctx)
@@ -214,6 +230,9 @@ func (x *File) renew(ctx context.Context) error {
 		return x.errClosed()
 	}
 	closeErr := x.closeDB()
+	if err := x.inPlace(); err != nil {
+		return errors.Join(err, closeErr)
+	}
 	if now, err := os.Lstat(x.path); err == nil && os.SameFile(now, x.file) {
 		if err := remove(filepath.Dir(x.path), x.config.Name); err != nil {
 			return errors.Join(err, closeErr)

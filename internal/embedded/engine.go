@@ -88,3 +88,6 @@ func (e *Engine) DropCaches() {
 
 // StoreID implements backend.Identified.
 func (e *Engine) StoreID() [16]byte { return e.journal.StoreID() }
+
+// InPlace returns an error if the directory that was locked is no longer at its path.
+func (e *Engine) InPlace() error { return e.dir.held() }

@@ -9,7 +9,6 @@ package index
 import (
 	"log/slog"
 	"os"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -121,6 +120,3 @@ var defaultLimits = limits{leaves: 4 << 10, bytes: 8 << 20, loose: minLoose}
 
 // minLoose is the least size of leaves that IsLoose reports.
 const minLoose = 8 << 20
-
-// canReplace reports whether an open file can be replaced.
-const canReplace = runtime.GOOS != "windows"

@@ -37,6 +37,9 @@ func Open(path string, o Options) (*DB, error) {
 		if err := os.Remove(path + compactSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("open index: %w", err)
 		}
+		if err := removeAside(path); err != nil {
+			return nil, fmt.Errorf("open index: %w", err)
+		}
 	}
 	free, err := checkBefore(path)
 	if err != nil {
@@ -119,6 +122,11 @@ func (db *DB) Close() error {
 	db.base.release()
 	release()
 	db.replaced.Wait()
+	if !db.opt.ReadOnly {
+		if err := db.trim(); err != nil {
+			db.opt.Logger.Warn("index keeps unused space", "err", err)
+		}
+	}
 	if db.written && err == nil {
 		if err := db.writeSums(); err != nil {
 			db.opt.Logger.Warn("index checksums are not written", "err", err)

@@ -150,7 +150,7 @@ func Messages(ctx context.Context, items []*transcript.Item, options Options) []
 // classes maps the kinds of items to the styles of their messages.
 var classes = map[transcript.Kind]string{
 	transcript.Prompt: "user", transcript.Answer: "assistant", transcript.Thinking: "assistant", transcript.Call: "assistant", transcript.Result: "tool",
-	transcript.Instruction: "system", transcript.Command: "system", transcript.Reminder: "system",
+	transcript.Instruction: "system", transcript.Reminder: "system",
 }
 
 func classOf(i *transcript.Item) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/form"
@@ -32,8 +33,8 @@ type Hit struct {
 	Rank float64
 	// Snippet is a matching part, with words marked by <mark> and </mark>. What programs add to a message of a person, such as
 	// the environment of an agent, is only in it if what the person wrote does not match, without markup and after its name:
-	// "(environment_context) cwd: /src". It has data of the message, such as a language or a rating, only if nothing else
-	// matches. Text is the whole searched text, data included. In a search for a vector they are the start of the nearest
+	// "(environment_context) cwd: /src". System prompts are in it without the tags of their elements. It has data of the message, such
+	// as a language or a rating, only if nothing else matches. Text is the whole searched text, data included. In a search for a vector they are the start of the nearest
 	// text of the hit, and the whole of it.
 	Snippet, Text string
 }
@@ -150,6 +151,15 @@ func (f *activeSearch) texts(ctx context.Context, at structure.SpanRef, e *linea
 			}
 		}
 	}
+	shown := slices.ContainsFunc(texts, func(t foundText) bool { return len(t.passages) > 0 })
+	if e.Kind != lineage.Message || len(texts) == 0 || shown {
+		return texts, names, nil
+	}
+	m, err := f.store.Transcribe(ctx, e, lineage.MostText)
+	if err != nil {
+		return nil, nil, err
+	}
+	texts[0].passages = transcript.PassagesOf(m) // the message is data that only its format explains
 	return texts, names, nil
 }
 

@@ -321,6 +321,9 @@ func (f *activeSearch) snippet(m *chat.Message, text string, words []query.Word)
 			passages = append(passages, transcript.Passage{Text: text})
 		}
 	})
+	if len(passages) == 0 { // the message is data that only its format explains
+		passages = transcript.PassagesOf(m.Transcribe())
+	}
 	if snippet := f.matcher.Snippet(passages); snippet != "" {
 		return snippet
 	}

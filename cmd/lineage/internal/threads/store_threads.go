@@ -11,7 +11,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/records"
-	"github.com/lineage-store/lineage/structure"
 )
 
 // ThreadRecord returns the record of a thread of a store.
@@ -147,19 +146,18 @@ func onlyGone(ctx context.Context, s *app.OpenStore, all iter.Seq2[*lineage.List
 	}, err
 }
 
-// TitleOf implements Keeper.
+// TitlesOf implements Keeper.
+func (s InStore) TitlesOf(ctx context.Context, list []*records.Thread) ([]string, error) {
+	return show.ShownTitles(ctx, s.OpenStore, list)
+}
+
+// TitleOf returns the title under which a thread is shown.
 func (s InStore) TitleOf(ctx context.Context, r *records.Thread) (string, error) {
-	info := lineage.ThreadInfo{SourceID: r.SourceID, Title: r.Title}
-	var err error
-	if info.ID, err = structure.ParseID[lineage.ThreadID](r.ID); err != nil {
+	shown, err := s.TitlesOf(ctx, []*records.Thread{r})
+	if err != nil {
 		return "", err
 	}
-	if r.Context != "" {
-		if info.Active, err = structure.ParseID[lineage.ContextID](r.Context); err != nil {
-			return "", err
-		}
-	}
-	return show.ShownTitle(ctx, s.OpenStore, info)
+	return shown[0], nil
 }
 
 // SetThread implements Keeper.
