@@ -39,16 +39,9 @@ func (d *database) threadRecord(ctx context.Context, c *chat.Chat) (*records.Thr
 	return r, nil
 }
 
-// TitlesOf implements Keeper.
-func (d *database) TitlesOf(ctx context.Context, list []*records.Thread) (shown []string, err error) {
-	for _, r := range list {
-		title, err := d.shownTitle(ctx, &chat.Chat{ID: r.ID, Title: r.Title})
-		if err != nil {
-			return nil, err
-		}
-		shown = append(shown, title)
-	}
-	return shown, nil
+// TitleOf implements Keeper.
+func (d *database) TitleOf(ctx context.Context, r *records.Thread) (string, error) {
+	return d.shownTitle(ctx, &chat.Chat{ID: r.ID, Title: r.Title})
 }
 
 // ListThreads implements Keeper.

@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // ThreadRecord returns the record of a thread of a store.
@@ -146,18 +147,19 @@ func onlyGone(ctx context.Context, s *app.OpenStore, all iter.Seq2[*lineage.List
 	}, err
 }
 
-// TitlesOf implements Keeper.
-func (s InStore) TitlesOf(ctx context.Context, list []*records.Thread) ([]string, error) {
-	return show.ShownTitles(ctx, s.OpenStore, list)
-}
-
-// TitleOf returns the title under which a thread is shown.
+// TitleOf implements Keeper.
 func (s InStore) TitleOf(ctx context.Context, r *records.Thread) (string, error) {
-	shown, err := s.TitlesOf(ctx, []*records.Thread{r})
-	if err != nil {
+	info := lineage.ThreadInfo{SourceID: r.SourceID, Title: r.Title}
+	var err error
+	if info.ID, err = structure.ParseID[lineage.ThreadID](r.ID); err != nil {
 		return "", err
 	}
-	return shown[0], nil
+	if r.Context != "" {
+		if info.Active, err = structure.ParseID[lineage.ContextID](r.Context); err != nil {
+			return "", err
+		}
+	}
+	return show.ShownTitle(ctx, s.OpenStore, info)
 }
 
 // SetThread implements Keeper.

@@ -23,8 +23,8 @@ import (
 type Keeper interface {
 	ListThreads(ctx context.Context, o *ThreadListOptions) ([]*records.Thread, error)
 	FindThread(ctx context.Context, name string) (*records.Thread, error)
-	// TitlesOf returns the titles under which threads are shown.
-	TitlesOf(ctx context.Context, list []*records.Thread) ([]string, error)
+	// TitleOf returns the title under which a thread is shown.
+	TitleOf(ctx context.Context, r *records.Thread) (string, error)
 	CreateThread(ctx context.Context, o *ThreadCreateOptions) (*records.Thread, error)
 	SetThread(ctx context.Context, o *ThreadSetOptions) (*records.Thread, error)
 	ThreadToDelete(ctx context.Context, name string) (*app.Destruction, error)
