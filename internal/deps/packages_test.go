@@ -112,7 +112,6 @@ var importRules = []importRule{
 	{path: "lineage/chat", ours: join(belowStore, "internal/place", "lineage/transcript")},
 	{path: "lineage/chat/chattest", ours: join(belowStore, "internal/campaign", "lineage/chat"), libs: []string{testify, rapid}},
 	{path: "internal/derivedfile", ours: join(belowStore, "internal/sqlitefile", "internal/vfs", "lineage/derived", "internal/semaphore"), libs: []string{sqlite}},
-	{path: "lineage/titles", ours: join(belowStore, "lineage/transcript", "lineage/derived", "internal/derivedfile")},
 	{path: "internal/searched", ours: join(belowStore, "internal/query", "lineage/derived")},
 	{path: "lineage/search", ours: join(belowStore, "lineage/transcript", "internal/query", "internal/searched", "internal/sqlitefile", "internal/varint", "internal/vector", "internal/vfs", "lineage/chat", "lineage/derived", "internal/derivedfile", "internal/semaphore"), libs: []string{sqlite}},
 	{path: "lineage/search/searchtest", ours: join(belowStore, "internal/searched", "lineage/search"), libs: []string{testify, rapid}},
@@ -187,13 +186,13 @@ type heavy struct {
 }
 
 var heavies = []heavy{
-	{"a SQL driver", []string{sqlite}, []string{"sqladapter/sqlite", "internal/derivedfile", "lineage/search", "lineage/search/searchtest", "lineage/titles", "lineage/usage", "sqladapter/archives", "cmd"}},
+	{"a SQL driver", []string{sqlite}, []string{"sqladapter/sqlite", "internal/derivedfile", "lineage/search", "lineage/search/searchtest", "lineage/usage", "sqladapter/archives", "cmd"}},
 	{"a SQL driver", []string{"github.com/jackc/pgx", "github.com/lib/pq"}, []string{"sqladapter/postgres", "postgres", "postgres/internal/searchindex", "internal/pgcluster", "internal/pgtest", "cmd"}},
 	{"a SQL driver", []string{sqlserver, "github.com/denisenkom/go-mssqldb"}, []string{"sqladapter/sqlserver", "cmd"}},
 	{"a SQL driver", []string{"github.com/mattn/go-sqlite3", "github.com/ncruces/go-sqlite3", "github.com/glebarez/go-sqlite"}, nil},
 	{
 		"the SQL library", []string{"database/sql"},
-		[]string{"sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows", "sqladapter/internal/projected", "sqladapter/sqlchat", "sqladapter/project", "sqladapter/importing", "sqladapter/sqltest", "sqladapter/internal/statements", "sqladapter/sqlite", "sqladapter/archives", "sqladapter/postgres", "postgres", "postgres/internal/searchindex", "sqladapter/sqlserver", "sqladapter/projecttest", "internal/derivedfile", "lineage/search", "lineage/search/searchtest", "lineage/titles", "lineage/usage", "internal/pgcluster", "internal/pgtest", "cmd"},
+		[]string{"sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows", "sqladapter/internal/projected", "sqladapter/sqlchat", "sqladapter/project", "sqladapter/importing", "sqladapter/sqltest", "sqladapter/internal/statements", "sqladapter/sqlite", "sqladapter/archives", "sqladapter/postgres", "postgres", "postgres/internal/searchindex", "sqladapter/sqlserver", "sqladapter/projecttest", "internal/derivedfile", "lineage/search", "lineage/search/searchtest", "lineage/usage", "internal/pgcluster", "internal/pgtest", "cmd"},
 	},
 	{
 		"a command-line library",

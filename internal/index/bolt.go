@@ -19,7 +19,7 @@ func (db *DB) openFile(name string, flag int, _ os.FileMode) (*os.File, error) {
 	f, err := vfs.OpenFile(name, flag)
 	db.file = f
 	if err == nil && !db.opt.ReadOnly {
-		err = prepareFile(f)
+		err = vfs.SetSparse(f)
 	}
 	return f, err
 }

@@ -63,6 +63,7 @@ type DB struct {
 	mapped   int      // size of the address space
 	pageSize int      // of a new file; 0 is that of the machine
 	limits   limits
+	system   mappedFiles
 	queue    queue
 
 	// Owned by the running fold:

@@ -26,7 +26,7 @@ func Open(path string, o Options) (*DB, error) {
 	if o.Shape == nil {
 		o.Shape = noShape{}
 	}
-	db := &DB{path: path, opt: o, limits: defaultLimits, active: newOverlay(), syncDir: vfs.OS().SyncDir}
+	db := &DB{path: path, opt: o, limits: defaultLimits, system: mappedFilesHere, active: newOverlay(), syncDir: vfs.OS().SyncDir}
 	db.limits.rewrite = uint64(o.OverlayBytes) / 16
 	db.idle.L = &db.mu
 	if o.InMemory {

@@ -55,7 +55,7 @@ func (db *DB) rewrite(pageSize int, fill func(fresh *DB) (*sealing, error)) (_ *
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	fresh := &DB{path: tmp, opt: db.opt, limits: db.limits, mapped: db.mapped, pageSize: pageSize, draft: true}
+	fresh := &DB{path: tmp, opt: db.opt, limits: db.limits, system: db.system, mapped: db.mapped, pageSize: pageSize, draft: true}
 	defer func() {
 		if err == nil {
 			return
@@ -104,7 +104,7 @@ func (db *DB) rewrite(pageSize int, fill func(fresh *DB) (*sealing, error)) (_ *
 	if err := db.removeSums(); err != nil {
 		return nil, err
 	}
-	if db.kept.aside, err = replaceFile(tmp, db.path); err != nil {
+	if db.kept.aside, err = db.replaceFile(tmp); err != nil {
 		return nil, err
 	}
 	db.renamed = true

@@ -133,7 +133,7 @@ func (db *DB) Size() int64 {
 	if err != nil {
 		return 0
 	}
-	if fillsMap {
+	if db.system.grow {
 		db.mu.RLock()
 		defer db.mu.RUnlock()
 		if db.base != nil {

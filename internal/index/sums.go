@@ -75,17 +75,6 @@ func (db *DB) writeSums() error {
 	return writeSums(db.path)
 }
 
-// trim returns the preallocated space of a closed index that is as large as what was mapped of it.
-func (db *DB) trim() error {
-	if !fillsMap {
-		return nil
-	}
-	if err := db.held(); err != nil {
-		return err
-	}
-	return os.Truncate(db.path, int64(db.pages.inUse()))
-}
-
 func writeSums(path string) error {
 	size, err := vfs.Size(path)
 	if err != nil {
@@ -171,7 +160,7 @@ func (db *DB) CheckSums() iter.Seq2[Damage, error] {
 		}
 		stop := errors.New("stop")
 		most := int64(math.MaxInt64)
-		if fillsMap {
+		if db.system.grow {
 			most = size
 		}
 		err = computeSums(db.path, most, func(offset int64, n int, sum uint32) error {

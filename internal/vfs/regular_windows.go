@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 
@@ -41,3 +42,13 @@ func Give(*os.File) {}
 
 // links returns 1: the number of names is not known here.
 func links(fs.FileInfo) uint64 { return 1 }
+
+// SetSparse lets a file take room on the disk only where something was written, if the file system has such files.
+func SetSparse(f *os.File) error {
+	var n uint32
+	err := windows.DeviceIoControl(windows.Handle(f.Fd()), windows.FSCTL_SET_SPARSE, nil, 0, nil, 0, &n, nil)
+	if errors.Is(err, windows.ERROR_INVALID_FUNCTION) || errors.Is(err, windows.ERROR_NOT_SUPPORTED) {
+		return nil
+	}
+	return err
+}

@@ -50,6 +50,9 @@ type Control struct {
 	// journal holds it for reading while it loads both.
 	Agree  sync.RWMutex
 	Pruned bool // the index no longer has what the barrier hides
+
+	// Copies is set while files outside the journal may contain what a collection removed. Only the holder of One uses it.
+	Copies bool
 }
 
 // Engine is what a collection asks of the engine that it runs in.
