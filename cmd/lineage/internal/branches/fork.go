@@ -51,8 +51,11 @@ or of many on a terminal the first ones. A fork is without a name unless --branc
 }
 
 func runFork(ctx context.Context, s *app.OpenStore, o *forkOptions) error {
-	if o.count < 1 || o.count > 1 && o.branch != "" {
-		return app.Usagef("--count: at least 1, and with --branch no more")
+	if o.count < 1 {
+		return app.Usagef("--count %d: must be at least 1", o.count)
+	}
+	if o.count > 1 && o.branch != "" {
+		return app.Usagef("--count %d: --branch names one fork", o.count)
 	}
 	found, err := s.Refs.Find(ctx, o.at)
 	if err != nil {

@@ -120,6 +120,11 @@ func choose(ctx context.Context, s *app.OpenStore, o *followOptions, machine fol
 	if err := choice.Check(); err != nil || !changed {
 		return choice, unknownAgent(err)
 	}
+	for _, dir := range o.chosen.From {
+		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+			s.Warn("%s is not there: it is read once it is; --reset forgets it", dir)
+		}
+	}
 	return choice, follow.Remember(ctx, s.Store, machine, choice)
 }
 
