@@ -22,7 +22,7 @@ func OpenCodeFiles() archive.Format {
 	known := openCodeParents{parents: make(map[string]string)}
 	return archive.Format{
 		Name: "opencode-files", Beside: true, Bare: true,
-		Tried: "published sessions",
+		Tried: "published sessions", IsBeside: isStored,
 		Detect: func(h archive.Head) bool {
 			return strings.HasPrefix(h.Name, "ses_") && rawjson.Has(h.Object(), "id", "time") && rawjson.Has(h.Object(), "projectID")
 		},
@@ -34,6 +34,42 @@ func OpenCodeFiles() archive.Format {
 			}
 		},
 	}
+}
+
+// isStored reports whether a file is one of a session, a message or a part of one, or of its project, and the session is in the source.
+func isStored(in *archive.Input) bool {
+	folders := strings.Split(filepath.ToSlash(in.Name), "/")
+	id, isJSON := strings.CutSuffix(folders[len(folders)-1], ".json")
+	if in.DiskPath() == "" || !isJSON {
+		return false
+	}
+	if n := len(folders); n >= 2 && folders[n-2] == "project" {
+		info, err := os.Lstat(filepath.Join(in.DiskPath(), "../../session", id))
+		return err == nil && info.IsDir()
+	} else if n < 3 {
+		return false
+	}
+	storage := filepath.Join(in.DiskPath(), "../../..")
+	session := folders[len(folders)-2]
+	switch folders[len(folders)-3] {
+	case "message":
+	case "part":
+		part := in.Head().Object()
+		message := session
+		session = rawjson.Str(rawjson.Get(part, "sessionID"))
+		if !isPlainName(session) || !isFile(filepath.Join(storage, "message", session, message+".json")) {
+			return false
+		}
+	default:
+		return false
+	}
+	projects, _ := os.ReadDir(filepath.Join(storage, "session"))
+	return slices.ContainsFunc(projects, func(p os.DirEntry) bool { return isFile(filepath.Join(storage, "session", p.Name(), session+".json")) })
+}
+
+func isFile(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // openCodeStorage is the state of reading a session in the storage folder.
