@@ -86,7 +86,7 @@ var importRules = []importRule{
 	{path: "internal/journal", ours: join(belowEngines, "internal/vfs", "internal/varint", "internal/pack", "internal/pack/layout", "internal/pack/lookup")},
 	{path: "internal/memtable"},
 	{path: "internal/sealed", ours: []string{"internal/lru", "internal/varint", "internal/zframe"}, libs: []string{compress}},
-	{path: "internal/index", ours: join(belowEngines, "internal/vfs", "internal/memtable", "internal/sealed"), libs: []string{bolt, sys}},
+	{path: "internal/index", ours: join(belowEngines, "internal/vfs", "internal/memtable", "internal/sealed"), libs: []string{bolt}},
 	{path: "internal/requests", ours: belowEngines},
 	{path: "internal/write", ours: join(belowEngines, "internal/form", "internal/requests", "internal/semaphore")},
 	{path: "internal/place", ours: join(belowEngines, "internal/form", "internal/rawjson", "internal/write")},
