@@ -42,6 +42,7 @@ func Prune(ctx context.Context, store *lineage.Store, dir string, c Config, u Up
 	if err := Patiently(ctx, func() (err error) { db, err = x.openFile(ctx); return err }); err != nil {
 		return err
 	}
+	db.SetMaxOpenConns(1) // each has a cache
 	defer func() { err = x.Ended(ctx, errors.Join(err, db.Close())) }()
 	t := &target{db: db, apply: u.Apply, pruning: p}
 	if err := t.requireWorth(ctx, store); err != nil {
