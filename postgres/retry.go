@@ -9,11 +9,11 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/postgres"
 )
 
-// writeTime is how long the server may take to write a row, readTime to read a part of the log.
-const (
-	writeTime = time.Minute
-	readTime  = 5 * time.Minute
-)
+// writeTime is how long the server may take for a statement that writes. Tests change it.
+var writeTime = time.Minute
+
+// readTime is how long it may take to read a part of the log.
+const readTime = 5 * time.Minute
 
 // idleTime is how long a client may leave a transaction idle that holds the store. Tests change it.
 var idleTime = 30 * time.Second
@@ -44,7 +44,7 @@ func withRetry(ctx context.Context, op func(context.Context) error) error {
 	return retry(ctx, func(context.Context) error { return op(limited) })
 }
 
-// withLongRetry is withRetry for an operation on much data, an attempt of which may take longer than patience. An attempt
+// withLongRetry is like withRetry, for an operation on much data, an attempt of which may take longer than patience. An attempt
 // that fails after that time is not repeated.
 func withLongRetry(ctx context.Context, limit time.Duration, op func(context.Context) error) error {
 	return retry(ctx, func(ctx context.Context) error {

@@ -41,3 +41,9 @@ func TestDerived(t *testing.T) {
 	searched.WindowLimit = 1
 	derivedtest.Run(t, derivedtest.Config{New: func(t testing.TB) derivedtest.Data { return indexed{t.TempDir()} }, Rebuilds: true, Checks: 8})
 }
+
+func TestMovedDirectory(t *testing.T) {
+	derivedtest.Moved(t, func(store *lineage.Store, dir string) (derivedtest.Handle, error) {
+		return search.Open(bg, store, dir, search.Options{})
+	})
+}

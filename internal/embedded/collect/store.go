@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/internal/semaphore"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -35,7 +36,7 @@ type Store struct {
 
 // Control is what collections and the rest of an engine share.
 type Control struct {
-	One Lock // held during a collection
+	One semaphore.Semaphore // held during a collection
 
 	// Barrier is set while a collection is pending.
 	Barrier atomic.Pointer[Barrier]

@@ -76,9 +76,6 @@ func runThreadList(ctx context.Context, a *app.App, in threads.Keeper, o *thread
 	next := ""
 	for _, r := range found {
 		next = r.Next
-		if r.ShownTitle, err = in.TitleOf(ctx, r); err != nil {
-			return err
-		}
 		row := []screen.Cell{app.MarkCell(r.Current), app.IDCell(show.ShortID(r.ID)), app.TimeCell(r.UpdatedAt), {Text: r.MessageCount(), Right: true}, app.CountCell(uint64(r.Branches))}
 		if ofAgents {
 			row = append(row, app.PlainCell(r.States(archive.KeyAgent)), app.PlainCell(folderName(r.States(archive.KeyProject))))

@@ -16,8 +16,19 @@ import (
 // ShownTitle returns the title under which a thread is shown.
 func ShownTitle(ctx context.Context, s *app.OpenStore, info lineage.ThreadInfo) (string, error) {
 	title, err := s.Store.ShownTitle(ctx, info)
-	return cmp.Or(screen.Line(title), transcript.Untitled), err
+	return titleLine(title), err
 }
+
+// ShownTitles returns the titles under which threads are shown.
+func ShownTitles(ctx context.Context, s *app.OpenStore, infos []lineage.ThreadInfo) ([]string, error) {
+	titles, err := s.Store.ShownTitles(ctx, infos)
+	for i := range titles {
+		titles[i] = titleLine(titles[i])
+	}
+	return titles, err
+}
+
+func titleLine(title string) string { return cmp.Or(screen.Line(title), transcript.Untitled) }
 
 // painted returns a label in the style of its kind.
 func painted(a *app.App, l graph.Label) string {

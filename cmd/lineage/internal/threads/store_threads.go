@@ -117,8 +117,19 @@ func (s InStore) ListThreads(ctx context.Context, o *ThreadListOptions) (list []
 	if list, err = records.OfThreads(ctx, s.Store, ids); err != nil {
 		return nil, err
 	}
-	for _, r := range list {
+	infos := make([]lineage.ThreadInfo, len(list))
+	for i, r := range list {
 		s.mark(r)
+		if infos[i], err = infoOf(r); err != nil {
+			return nil, err
+		}
+	}
+	titles, err := show.ShownTitles(ctx, s.OpenStore, infos)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range list {
+		r.ShownTitle = titles[i]
 	}
 	if more && len(list) > 0 {
 		list[len(list)-1].Next = page[len(page)-1].Page.String()
@@ -147,19 +158,22 @@ func onlyGone(ctx context.Context, s *app.OpenStore, all iter.Seq2[*lineage.List
 	}, err
 }
 
-// TitleOf implements Keeper.
+// TitleOf returns the title under which a thread is shown.
 func (s InStore) TitleOf(ctx context.Context, r *records.Thread) (string, error) {
-	info := lineage.ThreadInfo{SourceID: r.SourceID, Title: r.Title}
-	var err error
-	if info.ID, err = structure.ParseID[lineage.ThreadID](r.ID); err != nil {
+	info, err := infoOf(r)
+	if err != nil {
 		return "", err
 	}
-	if r.Context != "" {
-		if info.Active, err = structure.ParseID[lineage.ContextID](r.Context); err != nil {
-			return "", err
-		}
-	}
 	return show.ShownTitle(ctx, s.OpenStore, info)
+}
+
+// infoOf returns what the title of a thread is made from.
+func infoOf(r *records.Thread) (info lineage.ThreadInfo, err error) {
+	info = lineage.ThreadInfo{SourceID: r.SourceID, Title: r.Title}
+	if info.ID, err = structure.ParseID[lineage.ThreadID](r.ID); err == nil && r.Context != "" {
+		info.Active, err = structure.ParseID[lineage.ContextID](r.Context)
+	}
+	return info, err
 }
 
 // SetThread implements Keeper.
