@@ -98,7 +98,7 @@ func (x *Index) Collected(ctx context.Context, c Collection) (err error) {
 		}
 		if m.prunable() {
 			err := w.prune(ctx, m, c)
-			if err == nil || errors.Is(err, errTaken) || errors.Is(err, errNotPruned) || errors.Is(err, backend.ErrExpired) || useless(err) || x.server.Damaged(err) {
+			if err == nil || errors.Is(err, errTaken) || errors.Is(err, errNotPruned) || errors.Is(err, backend.ErrExpired) || useless(err) || x.server.Damaged(err) || ctx.Err() == nil && x.server.Slow(err) {
 				continue // it is usable now, or marked to be cleared
 			}
 			return err
