@@ -97,12 +97,8 @@ func (x *File) open(ctx context.Context) error {
 var companions = []string{"-journal", "-wal", "-shm", ""}
 
 func (x *File) openFile(ctx context.Context) (*sql.DB, error) {
-	// SQLite opens the files by name after this check. A process that could replace one in between can write to the
-	// store's directory, and could change everything in it anyway.
-	for _, suffix := range companions {
-		if err := vfs.CheckWritten(x.path + suffix); err != nil {
-			return nil, fmt.Errorf("%s: %w", x.config.Label, err)
-		}
+	if err := x.check(); err != nil {
+		return nil, err
 	}
 	f, err := OpenOrCreate(x.path)
 	if err != nil {
@@ -116,6 +112,17 @@ func (x *File) openFile(ctx context.Context) (*sql.DB, error) {
 		return nil, fmt.Errorf("%s: %w", x.config.Label, err)
 	}
 	return db, nil
+}
+
+// check refuses files that SQLite must not open. It opens them by name afterwards. A process that could replace one in between can write to
+// the store's directory, and could change everything in it anyway.
+func (x *File) check() error {
+	for _, suffix := range companions {
+		if err := vfs.CheckWritten(x.path + suffix); err != nil {
+			return fmt.Errorf("%s: %w", x.config.Label, err)
+		}
+	}
+	return nil
 }
 
 // OpenOrCreate opens or creates a file. A file that root creates is given to the user who owns the store, as SQLite
