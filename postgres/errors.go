@@ -70,7 +70,9 @@ const (
 	divisionByZero    = "22012"
 	noSuchKey         = "42P10"
 	lockTimeout       = "55P03"
+	queryCanceled     = "57014"
 
+	transactionTimeout  = "25P04"
 	readOnlyTransaction = "25006"
 )
 
@@ -111,7 +113,7 @@ func mayHaveWritten(err error) bool {
 		return state != serializationFail && state != deadlock && !strings.HasPrefix(state, "23") // constraints
 	}
 	switch state {
-	case "", "57014", "40003": // no answer; cancelled, which may be while it waited for a standby; completion unknown
+	case "", queryCanceled, "40003": // no answer; cancelled, which may be while it waited for a standby; completion unknown
 		return true
 	}
 	return postgres.Dialect{}.Classify(err) == sqladapter.Lost

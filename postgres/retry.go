@@ -9,11 +9,11 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/postgres"
 )
 
-// writeTime is how long the server may take to write a row, readTime to read a part of the log.
-const (
-	writeTime = time.Minute
-	readTime  = 5 * time.Minute
-)
+// writeTime is how long the server may take for a statement that writes. Tests change it.
+var writeTime = time.Minute
+
+// readTime is how long it may take to read a part of the log.
+const readTime = 5 * time.Minute
 
 // idleTime is how long a client may leave a transaction idle that holds the store. Tests change it.
 var idleTime = 30 * time.Second

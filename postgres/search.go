@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -27,12 +28,12 @@ func (s searchServer) begin(ctx context.Context) (end func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	if err := s.searching.enter(ctx); err != nil {
+	if err := s.searching.Acquire(ctx); err != nil {
 		s.going.Done()
-		return nil, s.ended(err)
+		return nil, s.ended(unsent(err))
 	}
 	return func() {
-		s.searching.leave()
+		s.searching.Release()
 		s.going.Done()
 	}, nil
 }
@@ -63,7 +64,7 @@ func (s searchServer) Write(ctx context.Context, do func(searchindex.Tx) error) 
 		return err
 	}
 	defer end()
-	return s.ended(withLongRetry(ctx, writeTime, func(ctx context.Context) error {
+	return s.ended(withLongRetry(ctx, 2*writeTime, func(ctx context.Context) error { // the server answers first
 		conn, err := s.log.acquire(ctx)
 		if err != nil {
 			return err
@@ -93,6 +94,15 @@ func (s searchServer) Write(ctx context.Context, do func(searchindex.Tx) error) 
 func (searchServer) Denied(err error) bool {
 	state := sqlState(err)
 	return state == insufficient || state == readOnlyTransaction
+}
+
+// Slow implements searchindex.Server.
+func (searchServer) Slow(err error) bool {
+	switch sqlState(err) {
+	case queryCanceled, transactionTimeout:
+		return true
+	}
+	return errors.Is(err, context.DeadlineExceeded) && !errors.As(err, new(unsentError))
 }
 
 // Damaged implements searchindex.Server.

@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/lineage/search/searchtest"
 	"github.com/lineage-store/lineage/postgres/internal/searchindex"
@@ -188,6 +189,67 @@ func TestSearchClearingIsWaitedFor(t *testing.T) {
 		require.NoError(t, do(background))
 		require.Len(t, snippets(t, x, "word"), 1)
 	}
+}
+
+// TestSearchDoesNotWaitForClearing answers from an empty index when there is no time to wait for another process that clears it,
+// or to clear it. What was cleared is not cleared again.
+func TestSearchDoesNotWaitForClearing(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	tell(t, e, "one word", "another word")
+	server, x := watched(e), searching(t, lineage.New(e), search.Options{})
+	find := func() (hits int, behind uint64) {
+		t.Helper()
+		all, err := x.Search(background, search.Query{Text: "word", UpdateFor: 1, Behind: func(commits uint64, why error) {
+			require.ErrorIs(t, why, derived.ErrUnfinished)
+			behind = commits
+		}})
+		require.NoError(t, err)
+		return len(all), behind
+	}
+	require.NoError(t, x.Update(background))
+	head, err := lineage.New(e).View().Head(background)
+	require.NoError(t, err)
+	spoil(t, e, `clearing = true, owner = 7, busy_until = now() + interval '1 hour'`)
+	server.writes = func() { t.Error("a write") }
+	hits, behind := find()
+	server.writes = nil
+	require.Zero(t, hits)
+	require.Equal(t, head.Number, behind)
+
+	spoil(t, e, `busy_until = NULL`)
+	left, searches := rowsOf(t, pool, "s"), 0
+	for ; behind > 0; searches++ {
+		hits, behind = find()
+		if now := rowsOf(t, pool, "s"); behind > 0 {
+			require.LessOrEqual(t, now, left)
+			left = now
+		}
+	}
+	require.Equal(t, 2, hits)
+	require.Greater(t, searches, 2)
+}
+
+// A process whose step has no time clears in smaller ones.
+func TestSearchClearsOnASlowServer(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	var texts []string
+	for i := range 40 {
+		texts = append(texts, fmt.Sprintf("message %d of many", i))
+	}
+	tell(t, e, texts...)
+	x := searching(t, lineage.New(e), search.Options{})
+	require.NoError(t, x.Update(background))
+	want := indexed(t, e)
+	_, err := pool.Exec(background, `CREATE FUNCTION refuse_many() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF (SELECT count(*) FROM gone) > 10 THEN RAISE 'too many' USING ERRCODE = '`+queryCanceled+`'; END IF; RETURN NULL; END $$;
+CREATE TRIGGER refuse_many AFTER DELETE ON lineage_search_usage REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION refuse_many()`, pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
+	spoil(t, e, `format = 0`)
+	require.NoError(t, x.Update(background))
+	require.Equal(t, want, indexed(t, e))
+	require.Len(t, snippets(t, x, "many"), 20)
 }
 
 // TestSearchClearsOnlyWhatIsUseless does not clear the index that another process made while this one looked.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -20,6 +21,7 @@ import (
 	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/lineage/search/searchtest"
 	"github.com/lineage-store/lineage/postgres/internal/searchindex"
@@ -101,6 +103,33 @@ func TestSearchRepeatsTransactions(t *testing.T) {
 	require.Equal(t, 2, steps)
 }
 
+// inserted adds up what the statements of a transaction for the index insert.
+type inserted struct{ rows, words int }
+
+// counting calls a function of a transaction, and counts.
+func (n *inserted) counting(tx searchindex.Tx, do func(searchindex.Tx) error) error {
+	*n = inserted{}
+	return do(func(statements func(*pgx.Batch)) error {
+		return tx(func(b *pgx.Batch) {
+			was := b.Len()
+			statements(b)
+			for _, q := range b.QueuedQueries[was:] {
+				if !strings.HasPrefix(q.SQL, "INSERT") {
+					continue
+				}
+				for _, arg := range q.Arguments {
+					switch arg := arg.(type) {
+					case [][]byte:
+						n.rows = max(n.rows, len(arg))
+					case []string:
+						n.words += len(strings.FieldsFunc(strings.Join(arg, ""), func(r rune) bool { return r < '-' || r > '9' }))
+					}
+				}
+			}
+		})
+	})
+}
+
 // parted counts what transactions for the index insert, and ends one of them.
 type parted struct {
 	searchServer
@@ -111,35 +140,36 @@ type parted struct {
 func (s *parted) Write(ctx context.Context, do func(searchindex.Tx) error) error {
 	s.all++
 	s.left--
-	rows, words := 0, 0
+	var n inserted
 	err := s.searchServer.Write(ctx, func(tx searchindex.Tx) error {
-		rows, words = 0, 0
-		err := do(func(statements func(*pgx.Batch)) error {
-			return tx(func(b *pgx.Batch) {
-				was := b.Len()
-				statements(b)
-				for _, q := range b.QueuedQueries[was:] {
-					if !strings.HasPrefix(q.SQL, "INSERT") {
-						continue
-					}
-					for _, arg := range q.Arguments {
-						switch arg := arg.(type) {
-						case [][]byte:
-							rows = max(rows, len(arg))
-						case []string:
-							words += len(strings.FieldsFunc(strings.Join(arg, ""), func(r rune) bool { return r < '-' || r > '9' }))
-						}
-					}
-				}
-			})
-		})
+		err := n.counting(tx, do)
 		if s.left == 0 {
 			err = cmp.Or(err, errRefused)
 		}
 		return err
 	})
-	s.rows, s.words = max(s.rows, rows), max(s.words, words)
+	s.rows, s.words = max(s.rows, n.rows), max(s.words, n.words)
 	return err
+}
+
+// slowServer has no time for transactions that insert more than some rows or words.
+type slowServer struct {
+	searchServer
+	rows, words int
+	slow, all   int // transactions
+}
+
+func (s *slowServer) Write(ctx context.Context, do func(searchindex.Tx) error) error {
+	s.all++
+	return s.searchServer.Write(ctx, func(tx searchindex.Tx) error {
+		var n inserted
+		err := n.counting(tx, do)
+		if err == nil && (n.rows > s.rows || n.words > s.words) {
+			s.slow++
+			err = &pgconn.PgError{Code: queryCanceled, Message: "canceling statement due to statement timeout"}
+		}
+		return err
+	})
 }
 
 // TestSearchWritesInParts adds commits of any size, a message of any size among them, in transactions of a limited size. When
@@ -182,10 +212,16 @@ func TestSearchWritesInParts(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Greater(t, ended, 10)
+	requireSameHits(t, e, thread, "message", "many", "word0 word39", "word1*", "sum", "first OR 49")
+}
+
+// requireSameHits compares the index on the server with one in a file.
+func requireSameHits(t *testing.T, e *Engine, thread *lineage.Thread, queries ...string) {
+	t.Helper()
 	file := own(t, lineage.New(e), t.TempDir())
 	defer file.Close()
 	x := searching(t, lineage.New(e), search.Options{})
-	for _, query := range []string{"message", "many", "word0 word39", "word1*", "sum", "first OR 49"} {
+	for _, query := range queries {
 		for _, q := range []search.Query{{Text: query, Limit: 100}, {Text: query, Limit: 100, Thread: thread.ID()}} {
 			want, err := file.Search(background, q)
 			require.NoError(t, err)
@@ -199,6 +235,86 @@ func TestSearchWritesInParts(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A window or a part of one for which the server has no time is halved until it has, and grows again. A message for which it has
+// none is an error. The commits are small ones, and one large one.
+func TestSearchOnASlowServer(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	var texts []string
+	for i := range 60 {
+		texts = append(texts, fmt.Sprintf("message %d of many", i))
+	}
+	thread := tell(t, e, texts...)
+	main, err := thread.Active(background)
+	require.NoError(t, err)
+	var items []lineage.Item
+	for i := range 60 {
+		items = append(items, lineage.User(fmt.Sprintf("another %d of many", i)))
+	}
+	_, err = main.Extend(background, items...)
+	require.NoError(t, err)
+	update := func(rows, words int, until time.Time) (*slowServer, error) {
+		server := &slowServer{searchServer: searchServer{e}, rows: rows, words: words}
+		e.search = searchindex.New(server, e.log.store)
+		err := e.SearchIndex().Update(background, lineage.New(e), searched.Updating{Until: until})
+		return server, err
+	}
+	never, err := update(1, 1, time.Time{})
+	require.ErrorIs(t, err, derived.ErrSlow)
+	require.ErrorContains(t, err, "statement timeout")
+	require.Less(t, never.slow, 15)
+	_, err = update(16, 40, time.Now().Add(-time.Hour)) // a part of it is written, and not less than that
+	require.ErrorIs(t, err, derived.ErrUnfinished)
+	mark, err := e.SearchIndex().Mark(background)
+	require.NoError(t, err)
+	require.Positive(t, mark.At.Number)
+	slow, err := update(16, 40, time.Time{})
+	require.NoError(t, err)
+	require.Positive(t, slow.slow)
+	require.Less(t, slow.slow, 30)
+	require.Greater(t, slow.all, 2*slow.slow, "it grows carefully")
+	quick, err := update(1, 1, time.Time{})
+	require.NoError(t, err)
+	require.Zero(t, quick.slow, "there is nothing left")
+	requireSameHits(t, e, thread, "message", "many", "59", "another OR 7")
+}
+
+// The server ends a statement that takes too long, here because each row takes a while. The limit is that of the database: the
+// server of the test leaves it as it is.
+func TestSearchBeyondTheTimeOfAStatement(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	var texts []string
+	for i := range 100 {
+		texts = append(texts, fmt.Sprintf("message %d of many", i))
+	}
+	thread := tell(t, e, texts...)
+	rowsTake := func(seconds string) {
+		_, err := pool.Exec(background, `CREATE OR REPLACE FUNCTION wait_a_while() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(`+seconds+`); RETURN NEW; END $$;
+CREATE OR REPLACE TRIGGER wait_a_while BEFORE INSERT ON lineage_search_usage FOR EACH ROW EXECUTE FUNCTION wait_a_while()`, pgx.QueryExecModeSimpleProtocol)
+		require.NoError(t, err)
+	}
+	e.search = searchindex.New(limitedServer{searchServer{e}}, e.log.store)
+	rowsTake("3600")
+	_, err := searching(t, lineage.New(e), search.Options{}).Search(background, search.Query{Text: "many"})
+	require.ErrorIs(t, err, derived.ErrSlow)
+	require.Equal(t, queryCanceled, sqlState(err))
+	rowsTake("0.02") // all of them 2 s
+	requireSameHits(t, e, thread, "message", "many", "99")
+}
+
+// limitedServer has a second for a statement.
+type limitedServer struct{ searchServer }
+
+func (s limitedServer) Write(ctx context.Context, do func(searchindex.Tx) error) error {
+	return s.searchServer.Write(ctx, func(tx searchindex.Tx) error {
+		if err := tx(func(b *pgx.Batch) { b.Queue(`SET LOCAL statement_timeout = 1000`) }); err != nil {
+			return err
+		}
+		return do(tx)
+	})
 }
 
 // TestSearchesAgree changes stores in one database at random, and compares the index on the server, as two processes use

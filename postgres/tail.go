@@ -194,7 +194,7 @@ func (l *log) common(ctx context.Context, c backend.Cursor) (backend.Cursor, err
 	return backend.Cursor{Number: uint64(*last), ID: c.ID}, nil
 }
 
-// requireHead is errBehind unless the log ends with a row.
+// requireHead returns errBehind unless the log ends with the given row.
 func (l *log) requireHead(ctx context.Context, h head) error {
 	last, err := l.lastRow(ctx, math.MaxInt64)
 	if err == nil && last != h {

@@ -295,6 +295,93 @@ func TestRoundTripsOfErasures(t *testing.T) {
 	}
 }
 
+// Titles of threads without one, and the last messages of threads, take some round trips for a page of threads: those whose first
+// message is a prompt, those with others before it, forks, and those with messages of subagents only. So a name that no thread has
+// is looked for in pages.
+//
+//test:norace
+func TestRoundTripsOfTitles(t *testing.T) {
+	for threads, pages := range map[int]int{20: 1, 120: 3} {
+		dsn := pgtest.DSN(t)
+		writer := lineage.New(handle(t, newPool(t, dsn, nil), "s"))
+		var infos []lineage.ThreadInfo
+		var ids []lineage.ThreadID
+		var want []string
+		for i := range threads {
+			thread, err := writer.CreateThread(background, lineage.ThreadOptions{SourceID: fmt.Sprint("thread ", i)})
+			require.NoError(t, err)
+			c, err := thread.Active(background)
+			require.NoError(t, err)
+			prompt := lineage.User(fmt.Sprint("prompt ", i))
+			var title, last string
+			switch title = "prompt " + fmt.Sprint(i); i % 5 {
+			case 0:
+				_, err = c.Extend(background, prompt, lineage.Assistant("answer"))
+				last = "answer"
+			case 1:
+				for range 6 {
+					_, err = c.Extend(background, lineage.System("be brief"))
+					require.NoError(t, err)
+				}
+				_, err = c.Extend(background, prompt)
+				last = title
+			case 2:
+				_, err = c.Extend(background, prompt)
+				require.NoError(t, err)
+				c, err = thread.CreateBranch(background, "other", lineage.BranchOptions{Switch: true})
+				require.NoError(t, err)
+				_, err = c.Extend(background, lineage.Assistant("in the fork"))
+				last = "in the fork"
+			case 3:
+				var subagent *lineage.Context
+				subagent, err = c.Fork(background, lineage.ForkOptions{Metadata: []byte(`{"aside":"agent explore"}`)})
+				require.NoError(t, err)
+				_, err = subagent.Extend(background, prompt)
+			case 4:
+				title = fmt.Sprint("thread ", i)
+			}
+			require.NoError(t, err)
+			info, err := thread.Info(background)
+			require.NoError(t, err)
+			infos, ids, want = append(infos, info), append(ids, info.ID), append(want, title)
+			one, err := writer.ShownTitle(background, info)
+			require.NoError(t, err)
+			require.Equal(t, title, one)
+			entries, err := writer.LastEntries(background, ids[i:])
+			require.NoError(t, err)
+			if last == "" {
+				require.Nil(t, entries[0])
+			} else {
+				require.Equal(t, last, string(entries[0].Body))
+			}
+		}
+		pool, trips := countedTrips(t, dsn)
+		s := lineage.New(handle(t, pool, "s"))
+		trips(4+12*pages, fmt.Sprint("titles of ", threads), func() {
+			titles, err := s.ShownTitles(background, infos)
+			require.NoError(t, err)
+			require.Equal(t, want, titles)
+		})
+		trips(12, fmt.Sprint("last messages of ", threads), func() {
+			last, err := s.LastEntries(background, ids)
+			require.NoError(t, err)
+			for i, e := range last {
+				require.Equal(t, i%5 < 3, e != nil)
+			}
+		})
+		s = lineage.New(handle(t, pool, "s"))
+		trips(30+20*pages, fmt.Sprint("a name that none of ", threads, " has"), func() {
+			var unknown *refs.UnknownError
+			_, err := refs.New(s, nil).Thread(background, "prompt 1x")
+			require.ErrorAs(t, err, &unknown)
+			require.Contains(t, unknown.Near, "prompt 1")
+		})
+		found, err := refs.New(s, nil).Thread(background, "Prompt 1")
+		require.NoError(t, err)
+		require.Equal(t, ids[1], found.ID())
+	}
+}
+
 // The uses of a content are read in pages, whatever is in the messages that have it: pieces, forms and large metadata, each in a
 // thread and a commit of its own. An erasure adds what it takes to see that they are not erased.
 //

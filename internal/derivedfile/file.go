@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/lineage-store/lineage/internal/semaphore"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
@@ -31,12 +32,12 @@ type File struct {
 	file   os.FileInfo  // of db
 	closed bool
 
-	updating chan struct{} // has an element while a goroutine updates the data
+	updating semaphore.Semaphore // taken while a goroutine updates the data
 }
 
 // Open opens the file in a directory, without updating it. Close it before the store.
 func Open(ctx context.Context, store *lineage.Store, dir string, c Config) (*File, error) {
-	x := &File{store: store, path: filepath.Join(dir, c.Name), config: c, updating: make(chan struct{}, 1)}
+	x := &File{store: store, path: filepath.Join(dir, c.Name), config: c, updating: semaphore.New(1)}
 	return x, x.Ended(ctx, x.open(ctx))
 }
 
@@ -190,10 +191,10 @@ func (x *File) Update(ctx context.Context, u Updating) error {
 		waiting, cancel = context.WithDeadlineCause(ctx, u.Until, derived.ErrUnfinished)
 		defer cancel()
 	}
-	if err := x.Enter(waiting, x.updating); err != nil {
+	if err := x.Acquire(waiting, x.updating); err != nil {
 		return err
 	}
-	defer func() { <-x.updating }()
+	defer x.updating.Release()
 	if err := x.current(ctx); err != nil {
 		return x.Ended(ctx, err)
 	}
@@ -202,19 +203,12 @@ func (x *File) Update(ctx context.Context, u Updating) error {
 	})
 }
 
-// Enter waits until no other goroutine is inside.
-func (x *File) Enter(ctx context.Context, in chan struct{}) error {
-	select {
-	case in <- struct{}{}:
+// Acquire takes a slot, also for a context that has ended if one is free: an update that has no time left still tries.
+func (x *File) Acquire(ctx context.Context, s semaphore.Semaphore) error {
+	if s.TryAcquire() {
 		return nil
-	default:
 	}
-	select {
-	case in <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return x.Ended(ctx, ctx.Err())
-	}
+	return x.Ended(ctx, s.Acquire(ctx))
 }
 
 // Repaired calls do, and calls it again with an empty file if the data does not fit the store.

@@ -19,46 +19,13 @@ type Updating struct {
 	Limit    int
 	Progress func(done, total uint64)
 	Until    time.Time
-	// MostBehind, when not zero, is for data that only has what it was asked for. A new file starts at the last commit. One that is more
-	// commits behind is emptied by Empty and starts there again.
-	MostBehind uint64
-	Empty      func(context.Context, *sql.Tx) error
 }
 
 // follow brings the data of a file to the current state of the store.
 func follow(ctx context.Context, store *lineage.Store, db *sql.DB, u Updating) error {
-	t := &target{db, u.Apply}
-	if u.MostBehind > 0 {
-		if err := t.skip(ctx, store, u); err != nil {
-			return err
-		}
-	}
-	f := derived.Follower[*sql.Tx]{Store: store, Target: t, Commits: true, Limit: u.Limit, Progress: u.Progress, Until: u.Until}
+	f := derived.Follower[*sql.Tx]{Store: store, Target: &target{db, u.Apply}, Commits: true, Limit: u.Limit, Progress: u.Progress, Until: u.Until}
 	_, err := f.Run(ctx)
 	return err
-}
-
-// skip empties data that is too far behind, and marks it as up to date. Data of another store is left to the follower.
-func (t *target) skip(ctx context.Context, store *lineage.Store, u Updating) error {
-	head, err := store.View().Head(ctx)
-	if err != nil {
-		return err
-	}
-	was, err := t.Mark(ctx)
-	if err != nil {
-		return err
-	}
-	if was.Version > 0 && (was.Store != store.ID() || head.Number <= was.At.Number+u.MostBehind) {
-		return nil
-	}
-	now := derived.Mark{Store: store.ID(), At: head, Seen: head, Version: was.Version + 1}
-	return t.Write(ctx, func(tx *sql.Tx) error {
-		swapped, err := t.Swap(ctx, tx, was, now)
-		if err != nil || !swapped { // another process was faster
-			return err
-		}
-		return u.Empty(ctx, tx)
-	})
 }
 
 // target implements derived.Target for the file.

@@ -36,13 +36,13 @@ func (e *Engine) Collect(ctx context.Context, o backend.CollectOptions) (backend
 }
 
 func (e *Engine) collect(ctx context.Context, c *collect.Collection) error {
-	err := e.collecting.One.Take(ctx)
+	err := e.collecting.One.Acquire(ctx)
 	if err == nil {
-		defer e.collecting.One.Free()
-		err = e.packing.Take(ctx)
+		defer e.collecting.One.Release()
+		err = e.packing.Acquire(ctx)
 	}
 	if err == nil {
-		defer e.packing.Free()
+		defer e.packing.Release()
 		err = c.Run()
 	}
 	if err != nil {

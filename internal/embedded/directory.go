@@ -26,8 +26,6 @@ const (
 	IndexBeforeRepair = indexFile + ".before-repair"
 	// searchFile is the file of a search index. It follows the feed and is rebuilt when it is opened.
 	searchFile = "search.db"
-	// titlesFile is the file of the titles of untitled threads. It is filled again when threads are listed.
-	titlesFile = "titles.db"
 	// scratchPattern names the directories of temporary indexes.
 	scratchPattern = "verify-*"
 )
@@ -109,7 +107,7 @@ func (d directory) create() error {
 }
 
 // removeFollowers removes files that may contain collected data and that the store does not
-// need: bytes that recovery set aside, a search index, titles, and the index from before a repair.
+// need: bytes that recovery set aside, a search index, and the index from before a repair.
 // It returns their paths in the store's directory.
 func (d directory) removeFollowers() (removed []string, err error) {
 	if err := d.held(); err != nil {
@@ -130,11 +128,7 @@ func (d directory) removeFollowers() (removed []string, err error) {
 	if d.inMemory {
 		return removed, nil
 	}
-	var followers []string
-	for _, file := range []string{searchFile, titlesFile} {
-		followers = append(followers, file, file+"-wal", file+"-shm", file+"-journal")
-	}
-	for _, name := range append(followers, IndexBeforeRepair) {
+	for _, name := range []string{searchFile, searchFile + "-wal", searchFile + "-shm", searchFile + "-journal", IndexBeforeRepair} {
 		switch removeErr := os.Remove(filepath.Join(d.path, name)); {
 		case removeErr == nil:
 			removed = append(removed, name)
@@ -173,7 +167,7 @@ func (d directory) removeScratch() error {
 	return err
 }
 
-// sizes returns the total size of the index files, and of all other files that are not segments of the journal:
+// sizes returns the total size of the files beside the index, and of all other files that are not segments of the journal:
 // a search index, temporary files, bytes that recovery and repair set aside.
 func (d directory) sizes(segments func() []journal.SegmentInfo) (ofIndex, ofOthers int64, err error) {
 	if !d.inMemory {
@@ -216,6 +210,7 @@ func (d directory) sizesOutsideJournal() (ofIndex, ofOthers int64, err error) {
 			return nil
 		case err != nil || info == nil:
 			return err
+		case path == d.index():
 		case strings.HasPrefix(path, d.index()):
 			ofIndex += info.Size()
 		default:

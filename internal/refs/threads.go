@@ -3,6 +3,7 @@ package refs
 import (
 	"context"
 	"encoding/hex"
+	"iter"
 	"strings"
 
 	"github.com/lineage-store/lineage/internal/plain"
@@ -101,24 +102,70 @@ func (r *Resolver) threadsLike(ctx context.Context, text string) ([]*structure.T
 // threadsShown returns threads that are listed under a title; most untitled ones are listed under their first words.
 // It reads all threads, and the first messages of those without a title.
 func (r *Resolver) threadsShown(ctx context.Context, text string) (found []*structure.Thread, err error) {
-	for t, err := range r.threads(ctx) {
+	for t, err := range r.threadsWithTitles(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		title, err := r.store.ShownTitle(ctx, lineage.ThreadInfo{ID: t.ID, Title: t.Title, SourceID: t.SourceID, Active: t.Active})
-		if err != nil {
-			return nil, err
-		}
-		if !isTitle(title, text) {
+		if !isTitle(t.Title, text) {
 			continue
 		}
-		listed := *t
-		listed.Title = title
-		if found = append(found, &listed); len(found) > maxMatches {
+		if found = append(found, t); len(found) > maxMatches {
 			break
 		}
 	}
 	return found, nil
+}
+
+// titlesAtOnce is the number of threads whose titles are asked for at once.
+const titlesAtOnce = 100
+
+// threadsWithTitles yields the threads that the resolver may use, each with the title under which it is listed.
+func (r *Resolver) threadsWithTitles(ctx context.Context) iter.Seq2[*structure.Thread, error] {
+	return func(yield func(*structure.Thread, error) bool) {
+		for page, err := range pages(r.threads(ctx), titlesAtOnce) {
+			var titles []string
+			if err == nil {
+				infos := make([]lineage.ThreadInfo, len(page))
+				for i, t := range page {
+					infos[i] = lineage.ThreadInfo{ID: t.ID, Title: t.Title, SourceID: t.SourceID, Active: t.Active}
+				}
+				titles, err = r.store.ShownTitles(ctx, infos)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i, t := range page {
+				listed := *t
+				listed.Title = titles[i]
+				if !yield(&listed, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// pages yields the elements of a sequence in slices of up to n.
+func pages[T any](all iter.Seq2[T, error], n int) iter.Seq2[[]T, error] {
+	return func(yield func([]T, error) bool) {
+		var page []T
+		for element, err := range all {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if page = append(page, element); len(page) == n {
+				if !yield(page, nil) {
+					return
+				}
+				page = nil
+			}
+		}
+		if len(page) > 0 {
+			yield(page, nil)
+		}
+	}
 }
 
 // isTitle reports whether text is a title as it is displayed, ignoring case, possibly with its end cut off.
@@ -130,18 +177,16 @@ func isTitle(title, text string) bool {
 
 // threadNames returns names of threads, with the titles under which they are listed if shown is set.
 func (r *Resolver) threadNames(ctx context.Context, shown bool) ([]string, error) {
+	threads := r.threads(ctx)
+	if shown {
+		threads = r.threadsWithTitles(ctx)
+	}
 	var names []string
-	for t, err := range r.threads(ctx) {
+	for t, err := range threads {
 		if err != nil {
 			return nil, err
 		}
-		title := t.Title
-		if title == "" && shown {
-			if title, err = r.store.ShownTitle(ctx, lineage.ThreadInfo{ID: t.ID, SourceID: t.SourceID, Active: t.Active}); err != nil {
-				return nil, err
-			}
-		}
-		names = append(names, t.SourceID, plain.Line(title), Short(t.ID))
+		names = append(names, t.SourceID, plain.Line(t.Title), Short(t.ID))
 		if len(names) >= 3*maxThreads {
 			break
 		}

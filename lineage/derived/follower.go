@@ -21,6 +21,7 @@
 //     report. What a subject refers to may be in a later window: its state is in the snapshot.
 //   - Slow work is done before a transaction. What was read from the derived data before is still true in it, because
 //     a transaction does nothing after another process has written.
+//   - A transaction that takes longer than it may is ErrSlow. The window is applied again in smaller ones.
 package derived
 
 import (
@@ -47,17 +48,25 @@ type Follower[Tx any] struct {
 	Until time.Time
 }
 
+// ErrSlow is returned by Target.Write when a transaction takes longer than it may, and by Follower.Run when the smallest
+// transaction does.
+var ErrSlow = errors.New("writing derived data takes too long")
+
 // ErrUnfinished is returned when there was no time to apply all commits. The next Run continues.
 var ErrUnfinished = errors.New("derived data is not up to date")
 
 // Run brings the data up to date. It can be interrupted at any point, even killed: completed transactions are kept,
-// and the next run continues. Run itself also continues when another process was faster, or when the state that it
-// reads expires. Data that was newer than the store when Run began is not changed.
+// and the next run continues. Run itself also continues when another process was faster, when the state that it reads
+// expires, or when a transaction was too slow. Data that was newer than the store when Run began is not changed.
 func (f *Follower[Tx]) Run(ctx context.Context) (Report, error) {
 	var r Report
+	var s scale
 	for {
-		err := f.pass(ctx, &r)
-		if !errors.Is(err, errOvertaken) && !errors.Is(err, lineage.ErrExpired) {
+		err := f.pass(ctx, &r, &s)
+		switch {
+		case errors.Is(err, errShrunk): // also when it is late: otherwise no run would get further
+			continue
+		case !errors.Is(err, errOvertaken) && !errors.Is(err, lineage.ErrExpired):
 			return r, err
 		}
 		if f.late() {
@@ -83,7 +92,7 @@ func Follow(ctx context.Context, s *lineage.Store, run func(context.Context) (ba
 }
 
 // pass updates the data to the current state of the store.
-func (f *Follower[Tx]) pass(ctx context.Context, r *Report) error {
+func (f *Follower[Tx]) pass(ctx context.Context, r *Report, s *scale) error {
 	state, err := f.Store.View().Snapshot(ctx)
 	if err != nil {
 		return err
@@ -116,7 +125,7 @@ func (f *Follower[Tx]) pass(ctx context.Context, r *Report) error {
 		return errOvertaken
 	}
 	p := &pass[Tx]{
-		store: f.Store, target: f.Target, commits: f.Commits, state: state, head: head, mark: mark, fresh: mark.Version == 0, report: r,
+		store: f.Store, target: f.Target, commits: f.Commits, state: state, head: head, mark: mark, fresh: mark.Version == 0, report: r, scale: s,
 	}
 	if !mark.Settled() {
 		p.seen = mark.Seen.Number
@@ -148,12 +157,13 @@ func (f *Follower[Tx]) apply(ctx context.Context, p *pass[Tx]) error {
 			break
 		}
 		w.add(c)
-		if c.Number == p.head.Number || w.Changes.len()+w.records < limit && w.bytes <= maxBytes {
+		if c.Number == p.head.Number || w.size() < p.scale.of(limit) && w.bytes <= int64(p.scale.of(maxBytes)) {
 			continue
 		}
 		if err := w.apply(ctx); err != nil {
-			return err
+			return p.scale.failed(err, w.size(), limit)
 		}
+		p.scale.applied()
 		if f.Progress != nil {
 			f.Progress(c.Number-first, p.head.Number-first)
 		}
@@ -163,5 +173,5 @@ func (f *Follower[Tx]) apply(ctx context.Context, p *pass[Tx]) error {
 		w = p.window()
 	}
 	w.To = p.head
-	return w.apply(ctx)
+	return p.scale.failed(w.apply(ctx), w.size(), limit)
 }

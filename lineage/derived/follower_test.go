@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -236,4 +237,64 @@ func TestFollow(t *testing.T) {
 	}
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
+}
+
+// slowTarget has no time for windows of more than some commits.
+type slowTarget struct {
+	*handle
+	most int
+	all  []int // commits of the windows, negative if there was no time
+}
+
+func (s *slowTarget) Apply(ctx context.Context, w *derived.Window[*transaction]) error {
+	if len(w.Commits) > s.most {
+		s.all = append(s.all, -len(w.Commits))
+		return fmt.Errorf("for the test: %w", derived.ErrSlow)
+	}
+	s.all = append(s.all, len(w.Commits))
+	return s.handle.Apply(ctx, w)
+}
+
+// TestSlowWindows halves windows until they are written in time, also the rest of a store that is less than a window, and
+// tries larger ones after some. When there is no time for a single commit, the error says so. A run that is late applies a
+// window first.
+func TestSlowWindows(t *testing.T) {
+	store, err := lineage.OpenMemory(bg, lineage.Options{})
+	require.NoError(t, err)
+	defer store.Close()
+	for range 300 {
+		_, err := store.CreateThread(bg, lineage.ThreadOptions{})
+		require.NoError(t, err)
+	}
+	data := &memory{}
+	run := func(most int, until time.Time) ([]int, error) {
+		s := &slowTarget{handle: &handle{memory: data, t: t}, most: most}
+		f := derived.Follower[*transaction]{Store: store, Target: s, Commits: true, Until: until}
+		_, err := f.Run(bg)
+		return s.all, err
+	}
+	all, err := run(0, time.Time{})
+	require.ErrorIs(t, err, derived.ErrSlow)
+	require.Less(t, len(all), 14)
+	require.Equal(t, -1, all[len(all)-1])
+	all, err = run(10, time.Now().Add(-time.Hour))
+	require.ErrorIs(t, err, derived.ErrUnfinished)
+	last := len(all) - 1
+	require.Positive(t, all[last])
+	for _, n := range all[:last] {
+		require.Negative(t, n)
+	}
+	all, err = run(10, time.Time{})
+	require.NoError(t, err)
+	slow, largest := 0, 0
+	for _, n := range all[last:] {
+		if n < 0 {
+			slow++
+		}
+		largest = max(largest, n)
+	}
+	require.Greater(t, largest, 4)
+	require.Positive(t, slow, "it grew")
+	require.Less(t, slow, len(all)/8)
+	requireDerived(t, store, data.rows)
 }

@@ -57,6 +57,7 @@ type pass[Tx any] struct {
 	seen    uint64 // the newest state of an earlier, interrupted pass
 	fresh   bool   // the data was empty
 	report  *Report
+	scale   *scale
 }
 
 // window returns an empty window that starts at the mark.
@@ -88,6 +89,12 @@ func (w *Window[Tx]) add(c *structure.Commit) {
 	}
 }
 
+// size returns the number of changed subjects, and of records if it has the commits.
+func (w *Window[Tx]) size() int { return w.Changes.len() + w.records }
+
+// Most returns how much of something a transaction should write at most: n, or less after one was too slow.
+func (w *Window[Tx]) Most(n int) int { return w.pass.scale.of(n) }
+
 // apply applies the window. An error that occurs while another process writes is not reported, because Apply may have
 // read only a part of what the other process wrote.
 func (w *Window[Tx]) apply(ctx context.Context) error {
@@ -96,7 +103,7 @@ func (w *Window[Tx]) apply(ctx context.Context) error {
 	if err == nil && !w.finished {
 		err = w.Finish(ctx, nil)
 	}
-	if err == nil || errors.Is(err, errOvertaken) || errors.Is(err, lineage.ErrExpired) || ctx.Err() != nil {
+	if err == nil || errors.Is(err, errOvertaken) || errors.Is(err, lineage.ErrExpired) || errors.Is(err, ErrSlow) || ctx.Err() != nil {
 		return err
 	}
 	if now, markErr := target.Mark(ctx); markErr == nil && now != w.pass.mark && now != w.pass.next {

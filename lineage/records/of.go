@@ -91,7 +91,6 @@ func ofThread(ctx context.Context, from backend.Reader, id lineage.ThreadID) (*T
 		r.SubagentMessages, err = SubagentMessages(ctx, from, id)
 		return r, err
 	}
-	r.Tip = active.Tip
 	r.Messages, err = structure.Position(active.Tip, backend.Runs(ctx, from))
 	return r, err
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/rawjson"
-	"github.com/lineage-store/lineage/lineage"
 )
 
 // Branch is a branch.
@@ -49,8 +48,6 @@ type Thread struct {
 	// Branch is the active branch, and Context is its context. Both are empty if there is none.
 	Branch  string `json:"branch"`
 	Context string `json:"context,omitempty"`
-	// Tip is the last message of the active branch.
-	Tip lineage.SpanRef `json:"-"`
 	// Branches is the number of branches. Messages is the number of messages of the active one.
 	Branches int    `json:"branches"`
 	Messages uint64 `json:"messages"`

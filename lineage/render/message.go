@@ -228,6 +228,7 @@ func (o *page) block(i *transcript.Item) *Block {
 	return b
 }
 
+// call fills a block with a call: what was run, the changes of files, and results.
 func (o *page) call(b *Block, c *transcript.ToolCall) {
 	b.Kind, b.Title, b.What, b.About, b.Text, b.Left = "call", transcript.Start(c.Tool), c.Title, c.About, "", c.Left
 	if c.Text != c.Title {

@@ -47,7 +47,7 @@ type foundText struct {
 	id   searched.TextID
 	text string
 	// passages are the parts of the text that are shown where messages are read, none for data.
-	passages []query.Passage
+	passages []transcript.Passage
 }
 
 // show loads a hit. match returns its Text and Snippet, and whether it still matches.
@@ -90,7 +90,7 @@ func (f *activeSearch) show(ctx context.Context, p address, location *searched.L
 // if they match by themselves.
 func (f *activeSearch) match(found []foundText, names []string) (text, snippet string, matches bool) {
 	var texts []string
-	var passages []query.Passage
+	var passages []transcript.Passage
 	for _, s := range found {
 		texts, passages = append(texts, s.text), append(passages, s.passages...)
 	}
@@ -159,24 +159,19 @@ func (f *activeSearch) texts(ctx context.Context, at structure.SpanRef, e *linea
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, p := range transcript.PassagesOf(m) { // the message is data that only its format explains
-		texts[0].passages = append(texts[0].passages, query.Passage(p))
-	}
+	texts[0].passages = transcript.PassagesOf(m) // the message is data that only its format explains
 	return texts, names, nil
 }
 
 // passages returns the parts of the text of a usage in an entry that are shown, none for data.
-func passages(e *lineage.Entry, u *structure.Usage, r form.Reading, text string) (parts []query.Passage) {
+func passages(e *lineage.Entry, u *structure.Usage, r form.Reading, text string) []transcript.Passage {
 	switch {
 	case u.Piece == structure.DataPiece:
 		return nil
 	case e.Kind != lineage.Message || u.Piece != structure.TextPiece || r != form.Plain:
-		return []query.Passage{{Text: text}}
+		return []transcript.Passage{{Text: text}}
 	}
-	for _, p := range transcript.Passages(e.Role, text, e.Metadata) {
-		parts = append(parts, query.Passage(p))
-	}
-	return parts
+	return transcript.Passages(e.Role, text, e.Metadata)
 }
 
 // summaryText returns the text of a summary of a context.
@@ -191,7 +186,7 @@ func (f *activeSearch) summaryText(ctx context.Context, context structure.Contex
 		return nil, errors.Join(err, errStale)
 	}
 	text, err := searched.ReadText(ctx, f.store.View(), searched.Summary, b, form.Plain)
-	return []foundText{{searched.TextOf(r.Content, form.Plain), text, []query.Passage{{Text: text}}}}, err
+	return []foundText{{searched.TextOf(r.Content, form.Plain), text, []transcript.Passage{{Text: text}}}}, err
 }
 
 // summaryIn returns a summary of a context. It returns ErrNotFound if the summary was deleted since the last update.

@@ -31,7 +31,8 @@ type Query struct {
 	// Limit is the maximum number of hits. Default chat.DefaultSearchLimit.
 	Limit int
 	// UpdateFor, when not zero, limits the time in which a search for text brings the index up to date: it ends with the
-	// transaction in which that time is over. The hits are then those of the commits that the index has.
+	// transaction in which that time is over. The hits are then those of the commits that the index has: none while an index
+	// on a server is cleared.
 	UpdateFor time.Duration
 	// Behind, when not nil, is called if the index is not up to date, with the number of commits that it does not have.
 	// why is derived.ErrUnfinished if the time was not enough; else the index is on a server, and this process may not

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/derived"
 )
 
 // sharedIndex is an index that an engine keeps for all processes.
@@ -48,6 +49,9 @@ func (x *sharedIndex) search(ctx context.Context, f *activeSearch) ([]Hit, error
 		}
 		if f.outdated != nil {
 			mark, err := x.shared.Mark(ctx)
+			if errors.Is(err, searched.ErrUnsettled) && errors.Is(f.outdated, derived.ErrUnfinished) { // it is being made again
+				return nil, f.setBehind(ctx, 0)
+			}
 			if err == nil {
 				err = f.setBehind(ctx, mark.At.Number)
 			}

@@ -87,10 +87,10 @@ func (r *ToolResult) Line() string {
 	return strings.TrimRight(line, " ")
 }
 
-// titleMessages is the number of messages that are searched for a prompt. titleLength is the maximum length of a title that
+// TitleMessages is the number of messages that are searched for a prompt. titleLength is the maximum length of a title that
 // is the start of a text, in characters.
 const (
-	titleMessages = 16
+	TitleMessages = 16
 	titleLength   = 80
 )
 
@@ -120,7 +120,7 @@ func Title(title, sourceID string, history iter.Seq2[*Message, error]) (string, 
 				text = line
 			}
 		}
-		if n++; n == titleMessages {
+		if n++; n == TitleMessages {
 			break
 		}
 	}

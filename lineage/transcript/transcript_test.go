@@ -382,11 +382,11 @@ func TestTitle(t *testing.T) {
 	failed := fmt.Errorf("failed")
 	_, err := Title("", "id", func(yield func(*Message, error) bool) { yield(nil, failed) })
 	require.ErrorIs(t, err, failed)
-	many := make([]*Message, titleMessages+1)
+	many := make([]*Message, TitleMessages+1)
 	for i := range many {
 		many[i] = plain("assistant", fmt.Sprint(i))
 	}
-	many[titleMessages] = plain("user", "late")
+	many[TitleMessages] = plain("user", "late")
 	got, err := Title("", "id", history(many...))
 	require.NoError(t, err)
 	require.Equal(t, "0", got)

@@ -3,7 +3,6 @@ package page
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 	"time"
@@ -23,8 +22,6 @@ const (
 	// imported is the minimum age of a running conversation: an import of messages without times creates it together
 	// with all of its messages.
 	imported = time.Second
-	// maxForks is how many branches of a conversation are counted for the list.
-	maxForks = 1000
 )
 
 // homeView is the list of conversations.
@@ -89,72 +86,77 @@ func (p *Page) home(w http.ResponseWriter, r *http.Request) error {
 	}
 	v := &homeView{Filter: filter, First: !r.URL.Query().Has("after")}
 	v.Pending = p.costsPending(r.Context()) // before the costs: those of some rows may be older than the others
+	var infos []lineage.ThreadInfo
 	for t, err := range p.o.Store.Threads(r.Context(), query) {
 		if err != nil {
 			return err
 		}
-		if len(v.Rows) == listed {
-			break
-		}
-		row, err := p.row(r.Context(), t.Thread, &t.Was)
-		if errors.Is(err, lineage.ErrNotFound) {
-			continue // it was deleted meanwhile
-		}
-		if err != nil {
-			return err
-		}
-		v.Rows = append(v.Rows, row)
-		if len(v.Rows) == listed {
+		infos = append(infos, t.Was)
+		if len(infos) == listed {
 			next := r.URL.Query()
 			next.Del("part")
 			next.Set("after", t.Page.String())
 			v.Next = "/?" + next.Encode()
+			break
 		}
+	}
+	if v.Rows, err = p.rows(r.Context(), infos); err != nil {
+		return err
 	}
 	return p.show(w, r, http.StatusOK, "home", &pageData{Title: "Conversations", Body: v})
 }
 
-// row returns the row of a conversation.
-func (p *Page) row(ctx context.Context, t *lineage.Thread, info *lineage.ThreadInfo) (*homeRow, error) {
+// rows returns the rows of conversations, without those that were deleted meanwhile.
+func (p *Page) rows(ctx context.Context, infos []lineage.ThreadInfo) (rows []*homeRow, err error) {
+	ids := make([]lineage.ThreadID, len(infos))
+	for i := range infos {
+		ids[i] = infos[i].ID
+	}
+	titles, err := p.o.Store.ShownTitles(ctx, infos)
+	if err != nil {
+		return nil, err
+	}
+	all, err := records.OfThreads(ctx, p.o.Store, ids)
+	if err != nil {
+		return nil, err
+	}
+	last, err := p.o.Store.LastEntries(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[string]*records.Thread, len(all))
+	for _, r := range all {
+		known[r.ID] = r
+	}
+	for i := range infos {
+		r := known[infos[i].ID.String()]
+		if r == nil {
+			continue
+		}
+		row, err := p.row(ctx, &infos[i], r, last[i])
+		if err != nil {
+			return nil, err
+		}
+		row.Title = shortTitle(titles[i])
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// row returns the row of a conversation, given its last message, nil for none.
+func (p *Page) row(ctx context.Context, info *lineage.ThreadInfo, r *records.Thread, last *lineage.Entry) (*homeRow, error) {
 	row := &homeRow{
-		ID: info.ID.String(), User: info.UserID, Updated: info.UpdatedAt, Agent: states(info, archive.KeyAgent), Project: states(info, archive.KeyProject),
-		Branch:  states(info, archive.KeyGitBranch),
-		Running: info.LastMessage.Sub(info.CreatedAt) > imported && p.o.now().Sub(info.LastMessage) < runs,
+		ID: r.ID, User: info.UserID, Updated: info.UpdatedAt, Agent: states(info, archive.KeyAgent), Project: states(info, archive.KeyProject),
+		Branch:   states(info, archive.KeyGitBranch),
+		Running:  info.LastMessage.Sub(info.CreatedAt) > imported && p.o.now().Sub(info.LastMessage) < runs,
+		Branches: r.Branches, OfSubagents: r.SubagentMessages,
 	}
 	if p.o.Cost != nil {
 		row.Cost = p.o.Cost(info.ID)
 	}
-	var err error
-	if row.Title, err = p.title(ctx, info); err != nil {
-		return nil, err
-	}
-	for _, err := range p.o.Store.View().Branches(ctx, info.ID, "", "") {
-		if err != nil {
-			return nil, err
-		}
-		if row.Branches++; row.Branches == maxForks {
-			break
-		}
-	}
-	if info.Active.IsZero() {
+	if last == nil {
 		return row, nil
 	}
-	active, err := p.o.Store.View().Context(ctx, info.Active)
-	if errors.Is(err, lineage.ErrNotFound) {
-		return row, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if active.Tip.IsZero() {
-		row.OfSubagents, err = records.SubagentMessages(ctx, p.o.Store.View(), info.ID)
-		return row, err
-	}
-	entries, err := p.o.Store.Span(ctx, active.Tip)
-	if err != nil {
-		return nil, err
-	}
-	last := entries[len(entries)-1]
 	row.Messages = last.Position
 	message, err := p.o.Store.Transcribe(ctx, last, preview)
 	if err != nil {

@@ -89,11 +89,14 @@ func (f *activeSearch) group(ctx context.Context, id lineage.ThreadID) (*searchG
 	if err != nil {
 		return nil, err
 	}
-	row, err := f.row(ctx, t, &info)
+	rows, err := f.rows(ctx, []lineage.ThreadInfo{info})
+	if err == nil && len(rows) == 0 {
+		err = lineage.ErrNotFound // deleted meanwhile
+	}
 	if err != nil {
 		return nil, err
 	}
-	g := &searchGroup{homeRow: row}
+	g := &searchGroup{homeRow: rows[0]}
 	f.groups[id] = g
 	f.Groups = append(f.Groups, g)
 	return g, nil

@@ -160,8 +160,10 @@ func positionOf(r *http.Request, key string) (uint64, error) {
 // title returns the displayed title of a conversation.
 func (p *Page) title(ctx context.Context, info *lineage.ThreadInfo) (string, error) {
 	title, err := p.o.Store.ShownTitle(ctx, *info)
-	return short(cmp.Or(title, transcript.Untitled), 160), err
+	return shortTitle(title), err
 }
+
+func shortTitle(title string) string { return short(cmp.Or(title, transcript.Untitled), 160) }
 
 // contextOf returns the context of a subject, which must have one.
 func (p *Page) contextOf(ctx context.Context, subject *subject) (*lineage.Context, error) {

@@ -214,7 +214,7 @@ func (f *Files) reading(file *archive.File) *fileRead {
 	if read == nil {
 		full, err := filepath.Abs(file.Path)
 		read = &fileRead{fileState: fileState{Path: full, Size: file.Size, Modified: file.Modified.UnixNano(), Options: f.options}, has: make(map[string]bool)}
-		// A file opened so soon after its last change may change again without a new time.
+		// Times of files are coarse: one that was opened right after a change may change again and keep its time.
 		read.partly = err != nil || !utf8.ValidString(full) || file.Opened.Sub(file.Modified).Abs() < settleTime || isOpenDatabase(full)
 		f.read[file] = read
 	}

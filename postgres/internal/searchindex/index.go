@@ -36,6 +36,8 @@ type Server interface {
 	Write(ctx context.Context, do func(Tx) error) error
 	// Denied reports whether an error says that the role, or the server, may not write.
 	Denied(err error) bool
+	// Slow reports whether an error says that a transaction took longer than it may.
+	Slow(err error) bool
 	// Damaged reports whether an error says that rows contradict each other.
 	Damaged(err error) bool
 }

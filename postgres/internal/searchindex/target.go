@@ -3,7 +3,9 @@ package searchindex
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -39,7 +41,11 @@ func (t *target) Mark(ctx context.Context) (derived.Mark, error) {
 
 // Write implements derived.Target.
 func (t *target) Write(ctx context.Context, do func(Tx) error) error {
-	return t.server.Write(ctx, do)
+	err := t.server.Write(ctx, do)
+	if err != nil && ctx.Err() == nil && t.server.Slow(err) {
+		return fmt.Errorf("%w: %w", derived.ErrSlow, err)
+	}
+	return err
 }
 
 // Swap implements derived.Target.
@@ -54,7 +60,7 @@ func (t *target) Swap(_ context.Context, tx Tx, was, now derived.Mark) (swapped 
 	}
 	err = tx(func(b *pgx.Batch) {
 		if busy != nil && !w.sorts { // the server sorts more words at once; the last window has it sort those that are left
-			b.Queue(`SELECT set_config('gin_pending_list_limit', $1, true)`, manyWords)
+			b.Queue(`SELECT set_config('gin_pending_list_limit', $1, true)`, strconv.Itoa(max(w.feed.Most(manyWords), fewestWords)))
 		}
 		b.Queue(`UPDATE lineage_search SET identity = $4, number = $5, id = $6, seen_number = $7, seen_id = $8, version = $9, stamp = $10,
   spans = $11, runs = $12, threads = $13, terms = $14, erased = $15, busy_until = statement_timestamp() + make_interval(secs => $16),
@@ -69,8 +75,12 @@ WHERE store = $1 AND version = $2 AND stamp = $3 AND NOT clearing AND epoch = $1
 }
 
 // manyWords is the size in KiB of the list of words that the server has not sorted into its index, while there is much to
-// add. Searches read all of the list.
-const manyWords = "65536"
+// add. Searches read all of the list. The transaction that exceeds it sorts them; what it has sorted stays, even if it fails.
+// fewestWords is the least that the server accepts.
+const (
+	manyWords   = 64 << 10
+	fewestWords = 64
+)
 
 // Apply implements derived.Target. Texts and mentions that are too many for one transaction are written in several before the
 // last one of the window. Writing them again changes nothing.
@@ -100,9 +110,9 @@ func (t *target) applyTexts(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for len(w.terms) > MostWritten {
-			rest, numbers := w.terms[MostWritten:], w.numbers[MostWritten:]
-			w.terms, w.numbers = w.terms[:MostWritten], w.numbers[:MostWritten]
+		for most := w.most(); len(w.terms) > most; {
+			rest, numbers := w.terms[most:], w.numbers[most:]
+			w.terms, w.numbers = w.terms[:most], w.numbers[:most]
 			if err := t.write(ctx, nil, w.writeTerms); err != nil { // the others have no numbers yet
 				return err
 			}
@@ -120,7 +130,8 @@ func (t *target) applyTexts(ctx context.Context) error {
 // applyMentions writes mentions, but for those of the last transaction, and the runs that they are in. Nothing sees these yet.
 func (t *target) applyMentions(ctx context.Context) error {
 	w := t.adding
-	if len(w.mentions) <= MostWritten {
+	most := w.most()
+	if len(w.mentions) <= most {
 		return nil
 	}
 	w.sorts = w.feed.To == w.feed.Head
@@ -129,9 +140,9 @@ func (t *target) applyMentions(ctx context.Context) error {
 		return err
 	}
 	w.terms, w.numbers, w.ids, w.words, w.repeats = nil, nil, nil, nil, true
-	for len(w.mentions) > MostWritten {
-		rest := w.mentions[MostWritten:]
-		w.mentions = w.mentions[:MostWritten]
+	for len(w.mentions) > most {
+		rest := w.mentions[most:]
+		w.mentions = w.mentions[:most]
 		if err := t.write(ctx, w.added, w.writeMentions); err != nil {
 			return err
 		}

@@ -15,6 +15,9 @@ import (
 // time of a transaction is limited, and nothing limits the size of a commit. Tests make it smaller.
 var MostWritten = 1 << 17
 
+// most is MostWritten, or less after a transaction was too slow.
+func (w *indexUpdate) most() int { return w.feed.Most(MostWritten) }
+
 // findNew finds the texts that the index does not have.
 func (w *indexUpdate) findNew(ctx context.Context) error {
 	ask := make([][]byte, 0, len(w.order))
@@ -71,7 +74,7 @@ func (w *indexUpdate) findTexts(ctx context.Context) (more bool, err error) {
 	at := make(map[string]int) // of a term in all
 	var all []string
 	var texts [][]int
-	for size := 0; len(w.unread) > 0 && size < MostWritten; w.unread = w.unread[1:] {
+	for size := 0; len(w.unread) > 0 && size < w.most(); w.unread = w.unread[1:] {
 		id := w.unread[0]
 		body, err := w.read(ctx, id)
 		if err != nil {

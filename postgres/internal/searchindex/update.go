@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/lineage"
@@ -31,7 +32,7 @@ func (x *Index) update(ctx context.Context, store *lineage.Store, u searched.Upd
 	if err != nil {
 		return err
 	}
-	w := x.work()
+	w := x.work(u.Until)
 	defer func() {
 		if err != nil {
 			w.release(ctx)
@@ -52,7 +53,7 @@ func (x *Index) update(ctx context.Context, store *lineage.Store, u searched.Upd
 			_, err := f.Run(ctx)
 			damaged := errors.Is(err, searched.ErrDamaged) || x.server.Damaged(err)
 			switch {
-			case errors.Is(err, errWorking):
+			case errors.Is(err, errWorking): // until there is no more time
 				cleared--
 				continue
 			case errors.Is(err, errCleared):
@@ -84,7 +85,7 @@ func useless(err error) bool {
 
 // Collected clears an index from before the last collection. The text that the collection removed goes with it.
 func (x *Index) Collected(ctx context.Context) (err error) {
-	w := x.work()
+	w := x.work(time.Time{})
 	defer func() {
 		if err != nil {
 			w.release(ctx)

@@ -15,14 +15,20 @@ import (
 // work is an update or clearing of an index by a process.
 type work struct {
 	*Index
-	owner int64 // random
-	begun bool  // others may wait for it
+	owner int64     // random
+	until time.Time // when there is no more time for it; zero if it has to be finished
+	begun bool      // others may wait for it
 }
 
-func (x *Index) work() *work { return &work{Index: x, owner: rand.Int64()} }
+func (x *Index) work(until time.Time) *work {
+	return &work{Index: x, owner: rand.Int64(), until: until}
+}
+
+// late reports whether there is no more time.
+func (w *work) late() bool { return !w.until.IsZero() && time.Now().After(w.until) }
 
 // waited returns the row when no other process is working, or when the index has a commit. It is derived.ErrUnfinished if
-// another process works on an index that can be searched when there is no more time.
+// another process is still working when there is no more time.
 func (w *work) waited(ctx context.Context, head backend.Cursor, u searched.Updating) (meta, error) {
 	var first *meta
 	for {
@@ -35,7 +41,7 @@ func (w *work) waited(ctx context.Context, head backend.Cursor, u searched.Updat
 		} else if first == nil {
 			first = &m
 		}
-		if !u.Until.IsZero() && time.Now().After(u.Until) && m.usable() {
+		if w.late() {
 			return m, derived.ErrUnfinished
 		}
 		if u.Progress != nil && first != nil && m.At.Number > first.At.Number {
@@ -73,7 +79,8 @@ var tables = []struct{ name, key string }{
 const clearStep = 5000
 
 // clear empties an index that was as in m, and begins it for the present epoch. It does nothing if another process has
-// changed it, and stops when another one has taken it over.
+// changed it, and stops when another one has taken it over. It is derived.ErrUnfinished when there is no more time; the next
+// process continues.
 func (w *work) clear(ctx context.Context, m meta) error {
 	if !m.exists { // there may be rows of one whose row was removed
 		_, err := w.write(ctx, nil, `INSERT INTO lineage_search (store, format, epoch, clearing, stamp, generation, terms) SELECT store, $2, epoch, true, $3, 0, 0 FROM lineage_store WHERE store = $1 ON CONFLICT DO NOTHING RETURNING version`,
@@ -85,14 +92,19 @@ func (w *work) clear(ctx context.Context, m meta) error {
 	owned, err := w.write(ctx, nil, `UPDATE lineage_search SET clearing = true, version = $2::bigint + 1, stamp = $4, owner = $5, busy_until = statement_timestamp() + make_interval(secs => $6)
 WHERE store = $1 AND (version = $2 AND stamp = $3 AND (NOT clearing OR busy_until IS NULL OR busy_until <= statement_timestamp() OR owner = $5) OR version = $2::bigint + 1 AND stamp = $4) RETURNING version`,
 		m.Version, m.stamp, rand.Int64(), w.owner, busyTime.Seconds())
-	for i := 0; i < len(tables) && owned && err == nil; {
+	for i, step := 0, clearStep; i < len(tables) && owned && err == nil; {
 		t, deleted := tables[i], 0
 		owned, err = w.write(ctx, func(b *pgx.Batch) {
 			b.Queue(`WITH gone AS (DELETE FROM `+t.name+` WHERE store = $1 AND `+t.key+` = ANY(ARRAY(SELECT `+t.key+` FROM `+t.name+` WHERE store = $1 ORDER BY `+t.key+` LIMIT $2)) RETURNING store) SELECT count(*) FROM gone`,
-				w.store, clearStep).QueryRow(func(row pgx.Row) error { return row.Scan(&deleted) })
+				w.store, step).QueryRow(func(row pgx.Row) error { return row.Scan(&deleted) })
 		}, `UPDATE lineage_search SET busy_until = statement_timestamp() + make_interval(secs => $3) WHERE store = $1 AND clearing AND owner = $2 RETURNING version`, w.owner, busyTime.Seconds())
-		if deleted == 0 {
+		switch {
+		case err != nil && ctx.Err() == nil && w.server.Slow(err) && step > 1:
+			step, owned, err = step/2, true, nil
+		case err == nil && deleted == 0:
 			i++
+		case err == nil && w.late():
+			err = derived.ErrUnfinished
 		}
 	}
 	if err != nil || !owned {

@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/sqladapter"
 )
@@ -101,6 +102,7 @@ func HintOf(err error) string {
 var hints = []hintError{
 	{lineage.ErrCorrupt, "'lineage verify --deep' lists the damage and how to repair it"},
 	{sqladapter.ErrBusy, "nothing was changed; repeat the command when the database is free and can be reached"},
+	{derived.ErrSlow, "what was written is kept; repeat the command when the server has less to do, and look for locks in pg_stat_activity"},
 	{sqladapter.ErrUncertain, "look whether the change is there before you repeat the command"},
 	{sqladapter.ErrNoSchema, "CREATE SCHEMA creates it, or name another with search_path"},
 	{sqladapter.ErrDenied, "the user of the database needs SELECT, INSERT, UPDATE and DELETE on its tables; the owner has to open it first"},

@@ -73,13 +73,9 @@ func runThreadList(ctx context.Context, a *app.App, in threads.Keeper, o *thread
 	}
 	list := a.List(heads...)
 	list.Spare("BRANCHES", "MESSAGES", "COST", "PROJECT", "AGENT", "CHANGED")
-	shown, err := in.TitlesOf(ctx, found)
-	if err != nil {
-		return err
-	}
 	next := ""
-	for i, r := range found {
-		next, r.ShownTitle = r.Next, shown[i]
+	for _, r := range found {
+		next = r.Next
 		row := []screen.Cell{app.MarkCell(r.Current), app.IDCell(show.ShortID(r.ID)), app.TimeCell(r.UpdatedAt), {Text: r.MessageCount(), Right: true}, app.CountCell(uint64(r.Branches))}
 		if ofAgents {
 			row = append(row, app.PlainCell(r.States(archive.KeyAgent)), app.PlainCell(folderName(r.States(archive.KeyProject))))

@@ -39,18 +39,6 @@ func (d *database) threadRecord(ctx context.Context, c *chat.Chat) (*records.Thr
 	return r, nil
 }
 
-// TitlesOf implements Keeper.
-func (d *database) TitlesOf(ctx context.Context, list []*records.Thread) (shown []string, err error) {
-	for _, r := range list {
-		title, err := d.shownTitle(ctx, &chat.Chat{ID: r.ID, Title: r.Title})
-		if err != nil {
-			return nil, err
-		}
-		shown = append(shown, title)
-	}
-	return shown, nil
-}
-
 // ListThreads implements Keeper.
 func (d *database) ListThreads(ctx context.Context, o *ThreadListOptions) (list []*records.Thread, err error) {
 	options, err := o.inDatabase()
@@ -71,6 +59,9 @@ func (d *database) ListThreads(ctx context.Context, o *ThreadListOptions) (list 
 			if r, err = d.threadRecord(ctx, &page[i].Chat); err != nil {
 				return nil, err
 			}
+		}
+		if r.ShownTitle, err = d.shownTitle(ctx, &page[i].Chat); err != nil {
+			return nil, err
 		}
 		if more && i == len(page)-1 {
 			r.Next = page[i].Page

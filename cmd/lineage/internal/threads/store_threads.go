@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // ThreadRecord returns the record of a thread of a store.
@@ -116,8 +117,19 @@ func (s InStore) ListThreads(ctx context.Context, o *ThreadListOptions) (list []
 	if list, err = records.OfThreads(ctx, s.Store, ids); err != nil {
 		return nil, err
 	}
-	for _, r := range list {
+	infos := make([]lineage.ThreadInfo, len(list))
+	for i, r := range list {
 		s.mark(r)
+		if infos[i], err = infoOf(r); err != nil {
+			return nil, err
+		}
+	}
+	titles, err := show.ShownTitles(ctx, s.OpenStore, infos)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range list {
+		r.ShownTitle = titles[i]
 	}
 	if more && len(list) > 0 {
 		list[len(list)-1].Next = page[len(page)-1].Page.String()
@@ -146,18 +158,22 @@ func onlyGone(ctx context.Context, s *app.OpenStore, all iter.Seq2[*lineage.List
 	}, err
 }
 
-// TitlesOf implements Keeper.
-func (s InStore) TitlesOf(ctx context.Context, list []*records.Thread) ([]string, error) {
-	return show.ShownTitles(ctx, s.OpenStore, list)
-}
-
 // TitleOf returns the title under which a thread is shown.
 func (s InStore) TitleOf(ctx context.Context, r *records.Thread) (string, error) {
-	shown, err := s.TitlesOf(ctx, []*records.Thread{r})
+	info, err := infoOf(r)
 	if err != nil {
 		return "", err
 	}
-	return shown[0], nil
+	return show.ShownTitle(ctx, s.OpenStore, info)
+}
+
+// infoOf returns what the title of a thread is made from.
+func infoOf(r *records.Thread) (info lineage.ThreadInfo, err error) {
+	info = lineage.ThreadInfo{SourceID: r.SourceID, Title: r.Title}
+	if info.ID, err = structure.ParseID[lineage.ThreadID](r.ID); err == nil && r.Context != "" {
+		info.Active, err = structure.ParseID[lineage.ContextID](r.Context)
+	}
+	return info, err
 }
 
 // SetThread implements Keeper.

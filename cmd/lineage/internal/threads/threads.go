@@ -21,10 +21,9 @@ import (
 // Keeper is what commands need of the threads in a store or in a SQL database. An empty id or name means the current
 // thread or its active branch.
 type Keeper interface {
+	// ListThreads returns threads with the titles under which they are shown.
 	ListThreads(ctx context.Context, o *ThreadListOptions) ([]*records.Thread, error)
 	FindThread(ctx context.Context, name string) (*records.Thread, error)
-	// TitlesOf returns the titles under which threads are shown.
-	TitlesOf(ctx context.Context, list []*records.Thread) ([]string, error)
 	CreateThread(ctx context.Context, o *ThreadCreateOptions) (*records.Thread, error)
 	SetThread(ctx context.Context, o *ThreadSetOptions) (*records.Thread, error)
 	ThreadToDelete(ctx context.Context, name string) (*app.Destruction, error)
