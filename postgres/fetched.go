@@ -31,6 +31,16 @@ func newFetched() fetched {
 	return fetched{recent: entrySet{values: make(map[string][]byte)}, lasts: make(map[string]index.Entry)}
 }
 
+// add adds entries that were fetched before.
+func (f *fetched) add(before entrySet) {
+	for key, value := range before.values {
+		if _, known := f.recent.values[key]; !known {
+			f.recent.values[key] = value
+		}
+	}
+	f.recent.ranges = append(f.recent.ranges, before.ranges...)
+}
+
 // value returns the value of a key that was fetched by itself. A nil value means that there is no entry.
 func (f *fetched) value(key []byte) (value []byte, known bool) {
 	if value, known = f.recent.values[string(key)]; !known {

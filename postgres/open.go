@@ -37,7 +37,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Engine, error) {
 	return e, err
 }
 
-// New is Open with a pool of the caller, who closes it. If a pooler is in front of the server, the
+// New is like Open, with a pool of the caller, who closes it. If a pooler is in front of the server, the
 // pool's DefaultQueryExecMode must not prepare statements. Unlike with Open, a commit whose wait for a
 // synchronous standby is cancelled on the server counts as durable.
 func New(ctx context.Context, pool *pgxpool.Pool, o Options) (*Engine, error) {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"iter"
+	"maps"
 	"sync/atomic"
 
 	"github.com/lineage-store/lineage/content"
@@ -53,7 +54,7 @@ func (s *snapshot) reader(ctx context.Context, n need) (*stateReader, error) {
 	if t == nil { // as in snapshots of callers, which many goroutines read
 		t = s.engine.readerOf(ctx, s.cache, s.state)
 		if a := s.ahead.Load(); a != nil {
-			t.fetched.older = a.fetched.recent
+			t.fetched.older, t.fetched.lasts = a.fetched.recent, maps.Clone(a.fetched.lasts)
 		}
 	} else {
 		s.first = nil

@@ -45,7 +45,7 @@ func (l *log) tail(ctx context.Context, h head, commits uint64) (rows []logRow, 
 	return checkTail(rows, h, commits)
 }
 
-// longTail is tail of a log that may have much after the head. It is retried.
+// longTail is like tail, for a log that may have much after the head. It is retried.
 func (l *log) longTail(ctx context.Context, h head) (rows []logRow, more bool, err error) {
 	err = withLongRetry(ctx, readTime, func(ctx context.Context) (err error) {
 		rows, more, err = l.tail(ctx, h, mostCommits)

@@ -110,6 +110,7 @@ func (s *snapshot) ReachAhead(ctx context.Context, ids []structure.ThreadID) err
 	}
 	var n need
 	for _, id := range ids {
+		n.Keys = append(n.Keys, keys.Of(keys.TableThread, id[:]))
 		for _, table := range []byte{keys.TableContextOfThread, keys.TableCheckpoint} {
 			n.pages = append(n.pages, entryPage{read.Under(keys.Of(table, id[:])), firstPage, false})
 		}
@@ -118,6 +119,7 @@ func (s *snapshot) ReachAhead(ctx context.Context, ids []structure.ThreadID) err
 	if err != nil {
 		return err
 	}
+	t.take(n, f)
 	t.keepPages(n, f)
 	var contexts read.Need
 	for _, p := range f.pages {
@@ -127,6 +129,9 @@ func (s *snapshot) ReachAhead(ctx context.Context, ids []structure.ThreadID) err
 		return err
 	}
 	if err := t.prefetchPaths(ctx, t.tipsOf(f.pages)); err != nil {
+		return err
+	}
+	if err := t.prefetchKept(ctx, ids); err != nil {
 		return err
 	}
 	s.ahead.Store(t)
@@ -197,6 +202,65 @@ func (s *snapshot) RunsAhead(ctx context.Context, ids []structure.RunID) error {
 		s.ahead.Store(t)
 	}
 	return err
+}
+
+// LastsAhead implements backend.ThreadsAhead. Later reads of the snapshot find here what it has read, and what was read before.
+func (s *snapshot) LastsAhead(ctx context.Context, ids []structure.RunID) error {
+	t, err := s.reader(ctx, need{})
+	if err != nil {
+		return err
+	}
+	before := t.fetched.older
+	if err := t.prefetchLasts(ctx, ids); err != nil {
+		return err
+	}
+	if len(before.values) < mostWarm {
+		t.fetched.add(before)
+	}
+	s.ahead.Store(t)
+	return nil
+}
+
+// prefetchLasts prefetches the last spans of runs, and all runs before them.
+func (t *stateReader) prefetchLasts(ctx context.Context, runs []structure.RunID) error {
+	var n read.Need
+	for _, id := range runs {
+		n.Lasts = append(n.Lasts, read.Under(keys.Of(keys.TableSpan, id[:])))
+	}
+	if err := t.Prefetch(ctx, n); err != nil {
+		return err
+	}
+	return t.prefetchPaths(ctx, runs)
+}
+
+// prefetchKept prefetches the first runs of the threads that keep their runs. Threads that cannot be read are left out: their
+// readers get the error.
+func (t *stateReader) prefetchKept(ctx context.Context, threads []structure.ThreadID) error {
+	var n need
+	for _, id := range threads {
+		v, ok, err := t.Get(keys.Of(keys.TableThread, id[:]))
+		if err != nil || !ok {
+			continue
+		}
+		if thread, err := keys.Record[*structure.Thread](structure.KindThread, v, id.String()); err == nil && thread.Keeps {
+			n.pages = append(n.pages, entryPage{read.Under(keys.Of(keys.TableRunOfThread, id[:])), firstPage, false})
+		}
+	}
+	if len(n.pages) == 0 {
+		return nil
+	}
+	f, err := t.fetch(ctx, n)
+	if err != nil {
+		return err
+	}
+	t.keepPages(n, f)
+	var runs []structure.RunID
+	for _, p := range f.pages {
+		for _, e := range p.entries {
+			runs = append(runs, structure.RunID(e.Key[len(e.Key)-16:]))
+		}
+	}
+	return t.prefetchLasts(ctx, runs)
 }
 
 // threadsNeed returns what readers of threads read next: last messages, active contexts, and the first branches. It returns the

@@ -382,6 +382,66 @@ func TestRoundTripsOfTitles(t *testing.T) {
 	}
 }
 
+// The reach of threads that keep their runs is read in pages: of some threads with a few runs, and of one with many. Branches of
+// which only the runs are left are part of it.
+//
+//test:norace
+func TestRoundTripsOfKeptRuns(t *testing.T) {
+	for threads, runs := range map[int]int{30: 3, 3: 300} {
+		dsn := pgtest.DSN(t)
+		writer := lineage.New(handle(t, newPool(t, dsn, nil), "s"))
+		var kept []*lineage.Thread
+		want := make(map[lineage.ThreadID][]lineage.SpanRef)
+		for i := range threads {
+			thread, err := writer.CreateThread(background, lineage.ThreadOptions{Keep: true})
+			require.NoError(t, err)
+			kept = append(kept, thread)
+			main, err := thread.Active(background)
+			require.NoError(t, err)
+			first, err := main.Extend(background, lineage.User(fmt.Sprint("thread ", i)))
+			require.NoError(t, err)
+			want[thread.ID()] = first
+			if i > 2 && runs > 10 {
+				continue
+			}
+			for j := range runs {
+				fork, err := thread.CreateBranch(background, fmt.Sprint("fork ", j), lineage.BranchOptions{})
+				require.NoError(t, err)
+				said, err := fork.Extend(background, lineage.User(fmt.Sprint(i, " in fork ", j)), lineage.User("again"))
+				require.NoError(t, err)
+				want[thread.ID()] = append(want[thread.ID()], said...)
+				require.NoError(t, thread.DeleteBranch(background, fmt.Sprint("fork ", j)))
+			}
+		}
+		pool, trips := countedTrips(t, dsn)
+		s := lineage.New(handle(t, pool, "s"))
+		record, err := s.View().Thread(background, kept[0].ID())
+		require.NoError(t, err)
+		var one, own, all backend.Reach
+		trips(16, fmt.Sprintf("reach of a thread with %d runs", runs), func() {
+			one, err = backend.ReachOf(background, s.View(), record)
+			require.NoError(t, err)
+		})
+		trips(10, fmt.Sprintf("own runs of a thread with %d", runs), func() {
+			own, err = backend.OwnReach(background, s.View(), kept[0].ID())
+			require.NoError(t, err)
+		})
+		trips(10+10*threads*runs/300, fmt.Sprintf("reach of %d threads with %d runs", threads, runs), func() {
+			all, err = backend.AtOnce(background, s.View(), func(state backend.Snapshot) (backend.Reach, error) {
+				return backend.ReachOfAll(background, state, state.Threads(background, structure.ThreadID{}))
+			})
+			require.NoError(t, err)
+		})
+		for id, said := range want {
+			for _, at := range said {
+				require.True(t, all.Has(at))
+				require.Equal(t, id == kept[0].ID(), one.Has(at))
+				require.Equal(t, id == kept[0].ID(), own.Has(at))
+			}
+		}
+	}
+}
+
 // The uses of a content are read in pages, whatever is in the messages that have it: pieces, forms and large metadata, each in a
 // thread and a commit of its own. An erasure adds what it takes to see that they are not erased.
 //

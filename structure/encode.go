@@ -59,7 +59,7 @@ func (e *Encoder) Encode(c *Commit) (payload []byte, offsets []int, err error) {
 	return e.records(c, SpanRef{})
 }
 
-// EncodeRest is Encode for records after others of the same commit, given the last span
+// EncodeRest is like Encode, for records after others of the same commit, given the last span
 // and the last names of those. The payload contains only these records, and the offsets
 // count from its start.
 func (e *Encoder) EncodeRest(c *Commit, last SpanRef, names []content.ID) (payload []byte, offsets []int, err error) {

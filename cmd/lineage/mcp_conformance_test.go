@@ -48,13 +48,16 @@ func exists(name string) bool {
 	return err == nil
 }
 
+// patientLimits are those of a server of tests: the machine may be slow.
+var patientLimits = server.Limits{Header: time.Hour, Body: time.Hour, Write: time.Hour}
+
 // served returns a server of a store that answers agents, and a token for it.
 func served(t *testing.T, store *lineage.Store, service *mcp.Service, writes []string) (*server.Server, string) {
 	tokens := access.Open(t.TempDir(), store.ID())
 	_, secret, err := tokens.Create(t.Context(), access.Token{Name: "agent", Writes: len(writes) > 0})
 	require.NoError(t, err)
 	s, err := server.Open(t.Context(), server.Options{
-		Store: store, Access: tokens, Listen: "127.0.0.1:0",
+		Store: store, Access: tokens, Listen: "127.0.0.1:0", Limits: patientLimits,
 		Routes: []server.Route{{Pattern: "/mcp", Scoped: true, BodySize: mcp.MaxRequest, Handler: service.Handler(writes)}},
 	})
 	require.NoError(t, err)

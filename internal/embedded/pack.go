@@ -153,23 +153,27 @@ func (e *Engine) mergePacks(ctx context.Context, report *backend.PackReport) err
 		if ctx.Err() != nil || errors.Is(err, backend.ErrClosed) {
 			return err
 		}
-		var damage *backend.CorruptError
-		located := errors.As(err, &damage)
 		e.opt.Logger.Warn("packs are not merged", "err", err)
-		var names []string
-		for _, f := range files {
-			if f.Last < job.first || f.First > job.last {
-				continue
-			}
-			if names = append(names, f.Name); located && f.Name == damage.File {
-				names = []string{f.Name}
-				break
-			}
-		}
-		for _, name := range names {
+		for _, name := range unmergeable(files, job, err) {
 			e.unmergeable[name] = true
 		}
 	}
+}
+
+// unmergeable returns the names of the files for which a job failed: the damaged one, or all if the error names none of them.
+func unmergeable(files []packFile, job packJob, err error) (names []string) {
+	var damage *backend.CorruptError
+	located := errors.As(err, &damage)
+	for _, f := range files {
+		if f.Last < job.first || f.First > job.last {
+			continue
+		}
+		if located && f.Name == damage.File {
+			return []string{f.Name}
+		}
+		names = append(names, f.Name)
+	}
+	return names
 }
 
 // packFiles returns the sealed files. With check, damage is searched for.

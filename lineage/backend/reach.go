@@ -22,6 +22,11 @@ type Reach map[structure.RunID]*Extent
 // ReachOf returns the spans that a thread leads to: the histories of its contexts and checkpoints, and all of its
 // runs if Keeps is set. It reads each context, checkpoint and run once, and no spans.
 func ReachOf(ctx context.Context, from Reader, t *structure.Thread) (Reach, error) {
+	if v, ok := from.(View); ok { // what is about to be read is read at once in one state
+		return AtOnce(ctx, v, func(s Snapshot) (Reach, error) {
+			return ReachOfAll(ctx, s, func(yield func(*structure.Thread, error) bool) { yield(t, nil) })
+		})
+	}
 	reach := make(Reach)
 	if err := reach.FollowContexts(ctx, from, t.ID); err != nil {
 		return nil, err
@@ -37,11 +42,11 @@ func ReachOf(ctx context.Context, from Reader, t *structure.Thread) (Reach, erro
 	if !t.Keeps {
 		return reach, nil
 	}
-	for run, err := range from.RunsOf(ctx, t.ID, structure.RunID{}) {
-		if err != nil {
-			return nil, err
+	for run, err := range runsWithLasts(ctx, from, t.ID) {
+		var last structure.SpanRef
+		if err == nil {
+			last, err = from.Last(ctx, run.ID)
 		}
-		last, err := from.Last(ctx, run.ID)
 		if err == nil {
 			err = reach.Follow(ctx, from, last)
 		}
@@ -52,8 +57,50 @@ func ReachOf(ctx context.Context, from Reader, t *structure.Thread) (Reach, erro
 	return reach, nil
 }
 
-// threadsAtOnce is the number of threads whose reach is read at once.
-const threadsAtOnce = 100
+// runsWithLasts yields the runs of a thread, whose last spans are about to be read.
+func runsWithLasts(ctx context.Context, from Reader, thread structure.ThreadID) iter.Seq2[structure.RunInfo, error] {
+	all := from.RunsOf(ctx, thread, structure.RunID{})
+	ahead, ok := from.(ThreadsAhead)
+	if !ok {
+		return all
+	}
+	return func(yield func(structure.RunInfo, error) bool) {
+		var page []structure.RunInfo
+		flush := func() (more bool) {
+			ids := make([]structure.RunID, len(page))
+			for i := range page {
+				ids[i] = page[i].ID
+			}
+			if err := ahead.LastsAhead(ctx, ids); err != nil {
+				yield(structure.RunInfo{}, err)
+				return false
+			}
+			for _, run := range page {
+				if !yield(run, nil) {
+					return false
+				}
+			}
+			page = page[:0]
+			return true
+		}
+		for run, err := range all {
+			if err != nil {
+				yield(run, err)
+				return
+			}
+			if page = append(page, run); len(page) == runsAtOnce && !flush() {
+				return
+			}
+		}
+		flush()
+	}
+}
+
+// threadsAtOnce is the number of threads whose reach is read at once, runsAtOnce that of runs whose last spans are.
+const (
+	threadsAtOnce = 100
+	runsAtOnce    = 256
+)
 
 // ReachOfAll returns the spans that threads lead to. Where reads are round trips, it takes some for a page of threads.
 func ReachOfAll(ctx context.Context, s Snapshot, threads iter.Seq2[*structure.Thread, error]) (Reach, error) {
@@ -112,8 +159,11 @@ func HomeOf(ctx context.Context, from Reader, id structure.RunID) (*structure.Th
 
 // OwnReach returns the spans that belong to a thread, whether or not anything leads to them.
 func OwnReach(ctx context.Context, from Reader, thread structure.ThreadID) (Reach, error) {
+	if v, ok := from.(View); ok {
+		return AtOnce(ctx, v, func(s Snapshot) (Reach, error) { return OwnReach(ctx, s, thread) })
+	}
 	reach := make(Reach)
-	for run, err := range from.RunsOf(ctx, thread, structure.RunID{}) {
+	for run, err := range runsWithLasts(ctx, from, thread) {
 		var last structure.SpanRef
 		if err == nil {
 			last, err = from.Last(ctx, run.ID)

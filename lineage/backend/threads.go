@@ -186,6 +186,8 @@ type ThreadsAhead interface {
 	ThreadsAhead(context.Context, []structure.ThreadID) error
 	// RunsAhead reads at once runs that are about to be read.
 	RunsAhead(context.Context, []structure.RunID) error
+	// LastsAhead reads at once the last spans of runs, and all runs before them.
+	LastsAhead(context.Context, []structure.RunID) error
 	// ReachAhead reads at once what the reach of threads is found by: contexts, checkpoints, and the runs to which they
 	// lead. It need not be complete.
 	ReachAhead(context.Context, []structure.ThreadID) error

@@ -74,7 +74,7 @@ type Engine interface {
 	DropPacked(ctx context.Context) error
 	CompactIndex(ctx context.Context) error
 	// RemoveCopies removes files outside journal and index that may contain dead records, and returns their names.
-	RemoveCopies() (removed []string, err error)
+	RemoveCopies(ctx context.Context) (removed []string, err error)
 }
 
 // View is a state of a store.

@@ -47,7 +47,7 @@ func (c *Collection) Sweep() error {
 		if err != nil {
 			return err
 		}
-		if c.report.Removed, err = store.Engine.RemoveCopies(); err != nil {
+		if c.report.Removed, err = store.Engine.RemoveCopies(c.ctx); err != nil {
 			return err
 		}
 		store.Control.Copies = false

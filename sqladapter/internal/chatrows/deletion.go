@@ -235,7 +235,7 @@ func leavesFirst(ctx context.Context, c *sqladapter.Conn, chatID string) ([]stri
 	return ids, nil
 }
 
-// Write is DB.Write for a function that writes messages, branches or chats. If an id is taken, perhaps by
+// Write is like DB.Write, for a function that writes messages, branches or chats. If an id is taken, perhaps by
 // a chat that is being deleted, it completes deletions and runs the function again.
 func Write(ctx context.Context, db *sqladapter.DB, fn func(c *sqladapter.Conn) error) error {
 	err := db.Write(ctx, fn)
