@@ -67,9 +67,6 @@ func (x *File) inPlace() error {
 
 // open opens the file, and replaces it by an empty one if it is damaged.
 func (x *File) open(ctx context.Context) error {
-	if err := x.inPlace(); err != nil {
-		return err
-	}
 	var db *sql.DB
 	open := func() (err error) {
 		db, err = x.openFile(ctx)
@@ -97,6 +94,9 @@ func (x *File) open(ctx context.Context) error {
 var companions = []string{"-journal", "-wal", "-shm", ""}
 
 func (x *File) openFile(ctx context.Context) (*sql.DB, error) {
+	if err := x.inPlace(); err != nil {
+		return nil, err
+	}
 	if err := x.check(); err != nil {
 		return nil, err
 	}
