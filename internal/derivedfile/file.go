@@ -97,25 +97,45 @@ func (x *File) openFile(ctx context.Context) (*sql.DB, error) {
 	if err := x.inPlace(); err != nil {
 		return nil, err
 	}
-	// SQLite opens the files by name after this check. A process that could replace one in between can write to the
-	// store's directory, and could change everything in it anyway.
-	for _, suffix := range companions {
-		if err := vfs.CheckWritten(x.path + suffix); err != nil {
-			return nil, fmt.Errorf("%s: %w", x.config.Label, err)
-		}
-	}
-	f, err := OpenOrCreate(x.path)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", x.config.Label, err)
-	}
-	if err := f.Close(); err != nil {
+	if err := x.check(); err != nil {
 		return nil, err
+	}
+	if err := create(x.path); err != nil {
+		return nil, fmt.Errorf("%s: %w", x.config.Label, err)
 	}
 	db, err := connect(ctx, x.path, &x.config)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", x.config.Label, err)
 	}
 	return db, nil
+}
+
+// check refuses files that SQLite must not open. It opens them by name afterwards. A process that could replace one in between can write to
+// the store's directory, and could change everything in it anyway.
+func (x *File) check() error {
+	for _, suffix := range companions {
+		if err := vfs.CheckWritten(x.path + suffix); err != nil {
+			return fmt.Errorf("%s: %w", x.config.Label, err)
+		}
+	}
+	return nil
+}
+
+var creating sync.Mutex
+
+// create creates a file that is missing. Only SQLite opens one that is there: closing it would release the locks that other handles
+// in this process have on it.
+func create(path string) error {
+	creating.Lock() // no other handle opens the file before it is closed here
+	defer creating.Unlock()
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	f, err := OpenOrCreate(path)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // OpenOrCreate opens or creates a file. A file that root creates is given to the user who owns the store, as SQLite

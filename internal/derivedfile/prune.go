@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/derived"
@@ -38,10 +39,15 @@ func Prune(ctx context.Context, store *lineage.Store, dir string, c Config, u Up
 		return err
 	}
 	x := &File{store: store, path: path, config: c}
-	var db *sql.DB
-	if err := Patiently(ctx, func() (err error) { db, err = x.openFile(ctx); return err }); err != nil {
+	if err := x.check(); err != nil {
 		return err
 	}
+	// Only SQLite opens the file: closing it would release the locks of other handles in this process.
+	var db *sql.DB
+	if err := Patiently(ctx, func() (err error) { db, err = connect(ctx, path, &c); return err }); err != nil {
+		return err
+	}
+	db.SetMaxOpenConns(1) // each has a cache
 	defer func() { err = x.Ended(ctx, errors.Join(err, db.Close())) }()
 	t := &target{db: db, apply: u.Apply, pruning: p}
 	if err := t.requireWorth(ctx, store); err != nil {
@@ -51,7 +57,19 @@ func Prune(ctx context.Context, store *lineage.Store, dir string, c Config, u Up
 	if _, err := f.Run(ctx); err != nil {
 		return err
 	}
-	return t.shrink(ctx)
+	if err := t.shrink(ctx); err != nil {
+		return err
+	}
+	return syncFile(path + "-wal")
+}
+
+// syncFile makes durable that the log of SQLite, which has no locks, was truncated. SQLite has synced the file itself.
+func syncFile(name string) error {
+	f, err := vfs.OpenFile(name, os.O_RDWR)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // requireWorth returns an error if the file cannot be pruned, or if building it again costs less than bringing it up to date.
