@@ -26,8 +26,8 @@ MODULES := bench adapters/adk adapters/eino internal/sdktest tools
 
 # Vetting is a part of lint. Linking without what debuggers need takes a third less.
 QUICK := -vet=off -ldflags=-w
-# TIMEOUT bounds a package, because a test may wait for ever: without load, the longest takes four minutes.
-TIMEOUT := 30m
+# TIMEOUT bounds a package, because a test may wait for ever. The longest takes four minutes, and six on a busy machine.
+TIMEOUT := 1h
 TESTFLAGS = $(QUICK) -count=1 -timeout $(TIMEOUT) -json
 # Tests run in two lanes at the same time, with the race detector and without: while a lane waits, or has but one package
 # left, the other one has the processors. Long packages are first. Benchmarks run once, with little; go test does not see
@@ -59,8 +59,12 @@ test: export GORACE := atexit_sleep_ms=0
 test: export GOGC := 300
 test: export LINEAGE_BENCH_MESSAGES := 2000
 .PHONY: test
-test: installed tools ## Install what tests need, then run every test, with the race detector where goroutines share memory
+test: modules installed tools ## Install what tests need, then run every test, with the race detector where goroutines share memory
 	@scripts/lanes.sh $(BIN)/testsummary '$(WATCHED)' '$(PLAIN)'
+
+.PHONY: modules
+modules: ## Fetch the Go modules that are missing
+	@scripts/modules.sh . $(MODULES)
 
 .PHONY: installed
 installed: ## Install what tests need, where it is missing
@@ -122,6 +126,7 @@ vuln: tools ## Look for known vulnerabilities, where the database can be reached
 # What tests need is fetched while the code is checked.
 .PHONY: ci
 ci: ## Run every check, as .ci/run does
+	@$(MAKE) --no-print-directory modules
 	@$(MAKE) --no-print-directory -j2 installed checked
 	@$(MAKE) --no-print-directory test
 

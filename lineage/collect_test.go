@@ -115,6 +115,29 @@ func TestCollectLeavesNoCopies(t *testing.T) {
 	}
 }
 
+// A collection that could not remove a file with deleted data leaves that to the next one, also if nothing else is to be done.
+func TestCollectAfterFailedRemoval(t *testing.T) {
+	dir := t.TempDir()
+	s, err := lineage.Open(bg, dir, lineage.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	thread, _ := newThread(t, s)
+	require.NoError(t, thread.Delete(bg))
+	name := filepath.Join(dir, "search.db")
+	require.NoError(t, os.MkdirAll(filepath.Join(name, "in the way"), 0o700))
+	o := lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1}
+	_, err = s.Collect(bg, o)
+	require.Error(t, err)
+	require.NoError(t, os.RemoveAll(name))
+	require.NoError(t, os.WriteFile(name, []byte("what was deleted"), 0o600))
+	report, err := s.Collect(bg, o)
+	require.NoError(t, err)
+	require.Equal(t, []string{"search.db"}, report.Removed)
+	report, err = s.Collect(bg, o)
+	require.NoError(t, err)
+	require.Empty(t, report.Removed)
+}
+
 // talk is a conversation and its texts.
 type talk struct {
 	thread *lineage.Thread

@@ -9,7 +9,7 @@ func (c *Context) Extend(ctx context.Context, items ...Item) ([]SpanRef, error) 
 	return c.add(ctx, items, nil)
 }
 
-// ExtendFrom is Extend for callers that must not add after something they have not seen: if the
+// ExtendFrom is like Extend, for callers that must not add after something they have not seen: if the
 // context is not at tip, nothing is added and the error matches ErrTipMoved.
 func (c *Context) ExtendFrom(ctx context.Context, tip SpanRef, items ...Item) ([]SpanRef, error) {
 	return c.add(ctx, items, &tip)

@@ -58,6 +58,10 @@ type Options struct {
 	// Logger gets repairs and failures in the background, at level warning or above. Default:
 	// discarded. Its handler must not use the store: that could deadlock.
 	Logger *slog.Logger
+	// Prune, when not nil, keeps derived data in the directory of the store when a collection removes something: it removes
+	// that from the data. Use search.Prune. Without it, or after an error of it, a collection removes the search index,
+	// which the next search rebuilds. It is called in the process that has the files of the store open.
+	Prune func(ctx context.Context, dir string, engine backend.Engine) error
 	// Now returns the time for changes. It is called concurrently. Default time.Now.
 	Now func() time.Time
 }
@@ -96,7 +100,7 @@ func OpenMemory(ctx context.Context, o Options) (*Store, error) {
 func open(ctx context.Context, dir string, o Options, below embedded.Options) (*Store, error) {
 	below.Durability, below.SegmentSize, below.SyncInterval = o.Durability, o.SegmentSize, o.SyncInterval
 	below.NoPacking, below.ReadOnly, below.MustExist, below.ID = o.NoPacking, o.ReadOnly, o.MustExist, o.ID
-	below.Wait, below.Waiting, below.Progress, below.Logger = o.Wait, o.Waiting, o.Progress, o.Logger
+	below.Wait, below.Waiting, below.Progress, below.Logger, below.Prune = o.Wait, o.Waiting, o.Progress, o.Logger, o.Prune
 	engine, err := openEngine(ctx, dir, o, below)
 	if err != nil {
 		return nil, err

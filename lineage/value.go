@@ -129,7 +129,7 @@ func (v *Values) All(ctx context.Context, prefix string) iter.Seq2[Value, error]
 	return v.AllAfter(ctx, prefix, "")
 }
 
-// AllAfter is All for the values after a key.
+// AllAfter is like All, for the values after a key.
 func (v *Values) AllAfter(ctx context.Context, prefix, after string) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
 		after := after // where to continue when the snapshot expires

@@ -46,7 +46,7 @@ func (a *answering) answer(batch []*pending) {
 		}
 		a.waiting = append(a.waiting, p)
 	}
-	if len(a.waiting) > 0 && a.going < min(mostFlushes, cap(a.log.flushing)) {
+	if len(a.waiting) > 0 && a.going < min(mostFlushes, a.log.flushing.Size()) {
 		a.going++
 		a.ended.Go(a.answerAll)
 	}

@@ -141,6 +141,8 @@ func (c *collection) finish(ctx context.Context) error {
 // end rewrites the rows of a published collection, and ends it. It is errDiverged if another process did so, or the history is
 // different.
 func (c *collection) end(ctx context.Context, pending collected) error {
+	// The first search after the collection would clear an index that is not pruned yet. Errors come again below.
+	_ = c.search.Collected(ctx, c.searchable(pending))
 	s := newSweep(c.log, pending, c.report)
 	if c.o.Progress != nil && c.total > 0 {
 		s.progress = func(share float64) { // the survey is two thirds of the work
@@ -154,7 +156,7 @@ func (c *collection) end(ctx context.Context, pending collected) error {
 	if err := c.log.dropEpochs(ctx, pending.epoch); err != nil {
 		return err
 	}
-	if err := c.search.Collected(ctx); err != nil {
+	if err := c.search.Collected(ctx, c.searchable(pending)); err != nil {
 		return err
 	}
 	return withLongRetry(ctx, writeTime, func(ctx context.Context) error { return c.log.endCollection(ctx, pending.epoch) })

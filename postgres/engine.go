@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lineage-store/lineage/internal/resume"
+	"github.com/lineage-store/lineage/internal/semaphore"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/postgres/internal/searchindex"
 	"github.com/lineage-store/lineage/structure"
@@ -68,7 +69,7 @@ type Engine struct {
 	cache atomic.Pointer[cache]
 
 	search    *searchindex.Index
-	searching share // of the connections
+	searching semaphore.Semaphore // the connections for searches, which may take long; commits find others free
 
 	collecting sync.Mutex // one collection of this process at a time
 

@@ -41,10 +41,10 @@ func (l *log) onStandby(ctx context.Context, h head, refused error) (there []boo
 
 // flushAll makes durable what the log has of some rows, which were written before it is called, and reports which it has.
 func (l *log) flushAll(ctx context.Context, heads []head) (there []bool, err error) {
-	if err := l.flushing.enter(ctx); err != nil {
-		return nil, err
+	if err := l.flushing.Acquire(ctx); err != nil {
+		return nil, unsent(err)
 	}
-	defer l.flushing.leave()
+	defer l.flushing.Release()
 	there = make([]bool, len(heads))
 	return there, l.transaction(ctx, backend.Full, func(b *pgx.Batch) {
 		for i, h := range heads {

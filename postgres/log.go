@@ -5,6 +5,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/lineage-store/lineage/internal/semaphore"
 )
 
 // log has the statements on the log of one store. It does not interpret commits.
@@ -12,7 +14,7 @@ import (
 // All statements are in transactions with an explicit isolation level: see transaction.go.
 type log struct {
 	pool     *pgxpool.Pool
-	flushing share // of the connections, for synced writes
+	flushing semaphore.Semaphore // the connections for synced writes, which may wait for a standby; commits find others free
 	store    []byte
 	identity [16]byte
 	clock    clock

@@ -191,7 +191,7 @@ var migrations = [][]string{{
 	`ALTER TABLE lineage_entry ADD COLUMN epoch bigint NOT NULL, ADD COLUMN age bigint NOT NULL`,
 	`ALTER TABLE lineage_entry ADD CONSTRAINT lineage_entry_age_check CHECK (age < 0)`,
 	`ALTER TABLE lineage_entry ADD CONSTRAINT lineage_entry_pkey PRIMARY KEY (store, epoch, key, age)`,
-	// Changes of rows of the log take the places of earlier ones, which are folded. This is how many are not.
+	// unfolded is the number of changes, one per row of the log, that are not folded. Later changes are stored in the places of folded ones.
 	`ALTER TABLE lineage_head ADD COLUMN unfolded integer NOT NULL`,
 	`ALTER TABLE lineage_former SET (fillfactor = 50)`,
 	// As before, programs of an earlier version can neither write nor read any more.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/lineage-store/lineage/internal/semaphore"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/postgres/internal/searchindex"
 )
@@ -36,7 +37,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Engine, error) {
 	return e, err
 }
 
-// New is Open with a pool of the caller, who closes it. If a pooler is in front of the server, the
+// New is like Open, with a pool of the caller, who closes it. If a pooler is in front of the server, the
 // pool's DefaultQueryExecMode must not prepare statements. Unlike with Open, a commit whose wait for a
 // synchronous standby is cancelled on the server counts as durable.
 func New(ctx context.Context, pool *pgxpool.Pool, o Options) (*Engine, error) {
@@ -56,14 +57,14 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	connections := pool.Stat().MaxConns()
+	connections := int(pool.Stat().MaxConns())
 	e := &Engine{
-		log:       &log{pool: pool, flushing: newShare(connections - 1), store: keyOf(o.Store)},
+		log:       &log{pool: pool, flushing: semaphore.New(max(1, connections-1)), store: keyOf(o.Store)},
 		o:         o,
 		shared:    shared,
 		queue:     make(queue, mostGathered),
 		stopped:   make(chan struct{}),
-		searching: newShare(connections / 2),
+		searching: semaphore.New(max(1, connections/2)),
 	}
 	e.reads, e.Sequences = reads{e}, e.sequences(need{})
 	e.search = searchindex.New(searchServer{e}, e.log.store)

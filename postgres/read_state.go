@@ -47,7 +47,7 @@ func (l *log) queueState(b *pgx.Batch, k known, into *stateRead) {
 		QueryRow(l.readState(k, true, into))
 }
 
-// queueAt is queueState without what is unfolded.
+// queueAt is like queueState, without what is unfolded.
 func (l *log) queueAt(b *pgx.Batch, at head, into *stateRead) {
 	b.Queue(atSQL, l.store, int64(at.first), int64(at.ID), at.count()).QueryRow(l.readState(known{head: at}, false, into))
 }

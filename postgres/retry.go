@@ -44,7 +44,7 @@ func withRetry(ctx context.Context, op func(context.Context) error) error {
 	return retry(ctx, func(context.Context) error { return op(limited) })
 }
 
-// withLongRetry is withRetry for an operation on much data, an attempt of which may take longer than patience. An attempt
+// withLongRetry is like withRetry, for an operation on much data, an attempt of which may take longer than patience. An attempt
 // that fails after that time is not repeated.
 func withLongRetry(ctx context.Context, limit time.Duration, op func(context.Context) error) error {
 	return retry(ctx, func(ctx context.Context) error {

@@ -66,7 +66,7 @@ const leastCompressed = 200
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Processes compress the data, not the server that they share. The errors are for options only.
+// Data is compressed here, because the server is shared by all processes. Only wrong options make NewWriter fail.
 var (
 	compressor = sync.OnceValue(func() *zstd.Encoder {
 		e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false), zstd.WithAllLitEntropyCompression(true))

@@ -10,12 +10,21 @@ import (
 	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/postgres/internal/searchindex"
+	"github.com/lineage-store/lineage/structure"
 )
 
 var _ searched.Engine = (*Engine)(nil)
 
 // SearchIndex returns the search index of the store, which is in tables of the server.
 func (e *Engine) SearchIndex() searched.Index { return e.search }
+
+// searchable describes a collection to the search index.
+func (e *Engine) searchable(c collected) searchindex.Collection {
+	return searchindex.Collection{Epoch: int64(c.epoch), View: e, Last: func(id structure.RunID) (uint64, bool) {
+		r, lives := c.live.Run(id)
+		return r.Live, lives
+	}}
+}
 
 // searchServer executes statements for the search index.
 type searchServer struct{ *Engine }
@@ -28,12 +37,12 @@ func (s searchServer) begin(ctx context.Context) (end func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	if err := s.searching.enter(ctx); err != nil {
+	if err := s.searching.Acquire(ctx); err != nil {
 		s.going.Done()
-		return nil, s.ended(err)
+		return nil, s.ended(unsent(err))
 	}
 	return func() {
-		s.searching.leave()
+		s.searching.Release()
 		s.going.Done()
 	}, nil
 }

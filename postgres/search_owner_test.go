@@ -173,7 +173,8 @@ func TestSearchClearingIsWaitedFor(t *testing.T) {
 	server := watched(e)
 	x := searching(t, lineage.New(e), search.Options{})
 	require.NoError(t, x.Update(background))
-	for _, do := range []func(context.Context) error{x.Update, e.search.Collected} {
+	collected := func(ctx context.Context) error { return e.search.Collected(ctx, searchindex.Collection{}) }
+	for _, do := range []func(context.Context) error{x.Update, collected} {
 		spoil(t, e, `clearing = true, owner = 7, busy_until = now() + interval '1 hour'`)
 		limited, cancel := context.WithCancel(background)
 		looks := 0

@@ -108,7 +108,7 @@ func forgets(id [16]byte) bool {
 	return sum%forgetEvery == 0
 }
 
-// forgetOld returns the entries that forget the sessions that were not used for long, and the oldest if there are many.
+// forgetOld returns the entries that remove sessions: those that were not used for long, and the oldest if there are too many.
 func forgetOld(t *stateReader, now uint64) ([]index.Entry, error) {
 	all, err := sessionsOf(t)
 	if err != nil {

@@ -163,7 +163,7 @@ func (t *stateReader) look(key []byte) (value []byte, known bool) {
 	return t.lookStored(key)
 }
 
-// lookStored is look in what was fetched only.
+// lookStored looks only in what was fetched.
 func (t *stateReader) lookStored(key []byte) (value []byte, known bool) {
 	if value, known = t.fetched.value(key); known {
 		return value, true

@@ -45,7 +45,7 @@ func (l *log) tail(ctx context.Context, h head, commits uint64) (rows []logRow, 
 	return checkTail(rows, h, commits)
 }
 
-// longTail is tail of a log that may have much after the head. It is retried.
+// longTail is like tail, for a log that may have much after the head. It is retried.
 func (l *log) longTail(ctx context.Context, h head) (rows []logRow, more bool, err error) {
 	err = withLongRetry(ctx, readTime, func(ctx context.Context) (err error) {
 		rows, more, err = l.tail(ctx, h, mostCommits)
@@ -194,7 +194,7 @@ func (l *log) common(ctx context.Context, c backend.Cursor) (backend.Cursor, err
 	return backend.Cursor{Number: uint64(*last), ID: c.ID}, nil
 }
 
-// requireHead is errBehind unless the log ends with a row.
+// requireHead returns errBehind unless the log ends with the given row.
 func (l *log) requireHead(ctx context.Context, h head) error {
 	last, err := l.lastRow(ctx, math.MaxInt64)
 	if err == nil && last != h {

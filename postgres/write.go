@@ -98,7 +98,8 @@ func (l *log) write(ctx context.Context, h head, r *logRow, d backend.Durability
 	return l.resolve(ctx, h, r, d, l.append(ctx, h, r, d))
 }
 
-// resolve is write after an attempt. If that failed, it may still be running on the server: then the next one waits for it.
+// resolve continues a write after an attempt, which failed with the given error or was done. A failed one may still run on the
+// server: then the next one waits for it.
 func (l *log) resolve(ctx context.Context, h head, r *logRow, d backend.Durability, failed error) error {
 	maybe := mayHaveWritten(failed)
 	if !maybe && !isTransient(failed) {

@@ -16,5 +16,5 @@ fi
 
 export DEBIAN_FRONTEND=noninteractive
 install="apt-get install -y --no-install-recommends chromium"
-scripts/step.sh "installing chromium" bash -c "$install || { apt-get update && $install; }" ||
+scripts/step.sh "installing chromium" scripts/retry.sh bash -c "$install || { apt-get update && $install; }" ||
   echo "chromium.sh: could not be installed: chromium; tests with it cannot run" >&2

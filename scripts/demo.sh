@@ -151,7 +151,7 @@ address=${link#http://}
 address=${address%%/*}
 exec 4<> "/dev/tcp/127.0.0.1/${address##*:}"
 printf 'GET /login HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n' "$address" >&4
-read -r -t 30 answer <&4
+read -r -t 120 answer <&4
 exec 4>&-
 if [[ $answer != *' 200 '* ]]; then
 	echo "the page answers: $answer" >&2

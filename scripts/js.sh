@@ -17,7 +17,7 @@ sdk=@anthropic-ai/claude-agent-sdk version=0.3.332
 if ! grep -qs "\"version\": \"$version\"" "$dir/node_modules/$sdk/package.json"; then
   package=$sdk
   mkdir -p "$dir/node_modules/$sdk"
-  file=$(npm pack --silent --pack-destination "$dir" "$sdk@$version") || without "it could not be fetched"
+  file=$(scripts/retry.sh npm pack --silent --pack-destination "$dir" "$sdk@$version") || without "it could not be fetched"
   tar -xzf "$dir/$file" -C "$dir/node_modules/$sdk" --strip-components=1
   rm "$dir/$file"
 fi

@@ -27,7 +27,7 @@ fetch() {
   mkdir -p "$dir"
   rm -f "$dir/complete"
   echo '{"private":true}' >"$dir/package.json"
-  scripts/step.sh "fetching $package" npm install --prefix "$dir" --ignore-scripts --no-audit --no-fund --no-save --loglevel=error "$@" ||
+  scripts/step.sh "fetching $package" scripts/retry.sh npm install --prefix "$dir" --ignore-scripts --no-audit --no-fund --no-save --loglevel=error "$@" ||
     without "it could not be fetched"
   printf '%s\n' "$*" >"$dir/complete"
 }

@@ -30,5 +30,5 @@ fi
 
 export DEBIAN_FRONTEND=noninteractive
 install="apt-get install -y --no-install-recommends ${missing[*]}"
-scripts/step.sh "installing ${missing[*]}" bash -c "$install || { apt-get update && $install; }" ||
+scripts/step.sh "installing ${missing[*]}" scripts/retry.sh bash -c "$install || { apt-get update && $install; }" ||
   echo "postgres.sh: could not be installed: ${missing[*]}; tests with it cannot run" >&2

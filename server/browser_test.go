@@ -42,7 +42,7 @@ func TestInBrowser(t *testing.T) {
 	for at, asks := range map[string]*browser.Tab{address: waits, other: tab} {
 		asks.Do(chromedp.Navigate(h.URL() + at))
 		title(asks, "Lineage")
-		require.Contains(t, browser.Get(asks, chromedp.Poll[string](`document.getElementById("state").textContent`)), "works once", "the anchor is no code")
+		require.Contains(t, browser.Get(asks, chromedp.Poll[string](`document.getElementById("state").textContent`, chromedp.WithPollingTimeout(0))), "works once", "the anchor is no code")
 	}
 	link := h.Link()
 	tab.Do(chromedp.Navigate(link))
@@ -59,7 +59,7 @@ func TestInBrowser(t *testing.T) {
 
 	second := tab.Tab()
 	second.Do(chromedp.Navigate(link))
-	require.Contains(t, browser.Get(second, chromedp.Poll[string](`document.getElementById("state").textContent.includes("has been used") && "used"`)), "used")
+	require.Contains(t, browser.Get(second, chromedp.Poll[string](`document.getElementById("state").textContent.includes("has been used") && "used"`, chromedp.WithPollingTimeout(0))), "used")
 	second.Do(chromedp.Navigate(h.URL() + "/")) // as an address that a person types
 	title(second, "the page")
 

@@ -11,6 +11,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"github.com/lineage-store/lineage/server/attachment"
 )
 
 // Open starts a server. If the address cannot be used, it returns an error at once. The caller must close the server
@@ -20,7 +22,7 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, failed: make(chan error, 2), protected: http.NewCrossOriginProtection()}
+	s := &Server{o: o, failed: make(chan error, 2), images: attachment.NewSender(), protected: http.NewCrossOriginProtection()}
 	for _, origin := range o.Origins {
 		if err := s.protected.AddTrustedOrigin(origin); err != nil {
 			return nil, fmt.Errorf("origin: %w", err)

@@ -111,7 +111,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Listen != "" {
 		host, _, err := net.SplitHostPort(o.Listen)
 		if err != nil {
-			return o, fmt.Errorf("listen %q: %w: %w", o.Listen, lineage.ErrInvalid, err)
+			return o, fmt.Errorf("listen %q: %w: must be like %s", o.Listen, lineage.ErrInvalid, DefaultListen)
 		}
 		if !loopback(host) && o.TLS == nil && !o.Plain {
 			return o, fmt.Errorf("listen %q: %w", o.Listen, ErrNeedsTLS)

@@ -29,7 +29,7 @@ type Server struct {
 	sessions  browserSessions
 	limits    gates
 	metrics   metrics
-	images    attachment.Sender
+	images    *attachment.Sender
 	protected *http.CrossOriginProtection
 	used      atomic.Int64 // when the last request ended, in Unix nanoseconds
 	closing   sync.Once

@@ -30,7 +30,7 @@ func (c *Conn) Exec(ctx context.Context, s Statement, args ...any) (int64, error
 	return c.ExecN(ctx, s, 1, args...)
 }
 
-// ExecN is Exec for statements with marks that repeat n times.
+// ExecN is like Exec, for statements with marks that repeat n times.
 func (c *Conn) ExecN(ctx context.Context, s Statement, n int, args ...any) (int64, error) {
 	text, err := c.text(s, n)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *Conn) Query(ctx context.Context, s Statement, args ...any) (*Rows, erro
 	return c.QueryN(ctx, s, 1, args...)
 }
 
-// QueryN is Query for statements with marks that repeat n times.
+// QueryN is like Query, for statements with marks that repeat n times.
 func (c *Conn) QueryN(ctx context.Context, s Statement, n int, args ...any) (*Rows, error) {
 	text, err := c.text(s, n)
 	if err != nil {

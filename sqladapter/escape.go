@@ -35,7 +35,7 @@ func unescapeText(s string) string {
 	return textUnescaper.Replace(s)
 }
 
-// escapeJSON is escapeText for the strings of a JSON document.
+// escapeJSON is like escapeText, for the strings of a JSON document.
 func escapeJSON(s string) string {
 	if !strings.Contains(s, `\u`) && !strings.Contains(s, escapeMark) {
 		return s

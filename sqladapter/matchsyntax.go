@@ -9,7 +9,7 @@ type MatchSyntax struct {
 	And, Or       string
 }
 
-// Condition is SearchSyntax.Condition for Candidates with two parameters: the condition on terms, and the id of the chat.
+// Condition is like SearchSyntax.Condition, for Candidates with two parameters: the condition on terms, and the id of the chat.
 func (s MatchSyntax) Condition(chatID string, most bool, q Condition) (args []any, n int) {
 	switch {
 	case chatID == "":

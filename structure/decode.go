@@ -105,7 +105,7 @@ func (d *Decoder) ends(c *decoder, kind Kind, offset int) error {
 // DecodeCommit decodes a whole commit; Number is not set.
 func DecodeCommit(payload []byte) (*Commit, error) { return DecodeSmallCommit(payload, math.MaxUint64) }
 
-// DecodeSmallCommit is DecodeCommit for payloads of others, which may have millions of records or usages in little. With as
+// DecodeSmallCommit is like DecodeCommit, for payloads of others, which may have millions of records or usages in little. With as
 // many as most it is malformed.
 func DecodeSmallCommit(payload []byte, most uint64) (*Commit, error) {
 	d, err := NewDecoder(payload)

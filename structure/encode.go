@@ -59,7 +59,7 @@ func (e *Encoder) Encode(c *Commit) (payload []byte, offsets []int, err error) {
 	return e.records(c, SpanRef{})
 }
 
-// EncodeRest is Encode for records after others of the same commit, given the last span
+// EncodeRest is like Encode, for records after others of the same commit, given the last span
 // and the last names of those. The payload contains only these records, and the offsets
 // count from its start.
 func (e *Encoder) EncodeRest(c *Commit, last SpanRef, names []content.ID) (payload []byte, offsets []int, err error) {
@@ -114,30 +114,30 @@ func (e *Encoder) block(b *Block) ([]byte, error) {
 	if b.Tree.Size < 0 || b.Tree.Size > maxTreeSize || b.Tree.Size == 0 && !b.Tree.Key.IsZero() {
 		return nil, fmt.Errorf("block %v with a tree of %d bytes: %w", b.ID, b.Tree.Size, ErrIncomplete)
 	}
-	b0 := appendMediaType(e.body, b.Type)
+	head := appendMediaType(e.body, b.Type)
 	if b.Origin.Kind > maxOriginKind {
 		return nil, fmt.Errorf("block %v of origin kind %d: %w", b.ID, b.Origin.Kind, ErrIncomplete)
 	}
-	b0 = appendBlockOrigin(b0, &b.Origin)
-	b0 = appendTime(b0, b.CreatedAt)
+	head = appendBlockOrigin(head, &b.Origin)
+	head = appendTime(head, b.CreatedAt)
 	whole := b.Tree.Size == 0
 	switch {
 	case b.Gone():
-		b0 = append(b0, bodyGone)
-		b0 = append(b0, b.ID[:]...)
-		b0 = appendUint(b0, uint64(b.Size))
+		head = append(head, bodyGone)
+		head = append(head, b.ID[:]...)
+		head = appendUint(head, uint64(b.Size))
 	case whole:
-		b0 = append(b0, bodyWhole)
+		head = append(head, bodyWhole)
 	default:
-		b0 = append(b0, bodyTree)
-		b0 = append(b0, b.ID[:]...)
-		b0 = append(b0, b.Tree.Key[:]...)
-		b0 = append(b0, b.Tree.Height)
-		b0 = appendUint(b0, uint64(b.Tree.Size))
+		head = append(head, bodyTree)
+		head = append(head, b.ID[:]...)
+		head = append(head, b.Tree.Key[:]...)
+		head = append(head, b.Tree.Height)
+		head = appendUint(head, uint64(b.Tree.Size))
 	}
 	// A block may be read without its frame: its body is checked against its id, and the
 	// bytes before the body against this checksum.
-	e.body = binary.LittleEndian.AppendUint32(b0, crc32.Checksum(b0, castagnoli))
+	e.body = binary.LittleEndian.AppendUint32(head, crc32.Checksum(head, castagnoli))
 	if whole {
 		return b.Body, nil
 	}

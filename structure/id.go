@@ -53,7 +53,7 @@ type (
 // incremented, so that consecutive ids compress well.
 func NewID[T ~[16]byte]() T { return NewIDAt[T](time.Now()) }
 
-// NewIDAt is NewID with a given current time.
+// NewIDAt is like NewID, with a given current time.
 func NewIDAt[T ~[16]byte](now time.Time) T { return T(created.next(now)) }
 
 // NewIncarnation returns a new number that distinguishes a thread from a deleted thread

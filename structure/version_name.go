@@ -65,8 +65,18 @@ func VersionName(current string, names func(prefix string, limit int) ([]string,
 // free returns the index of the first free number in a list, or the length of the list if all are taken. It is
 // called a few times, however many numbers are taken.
 func FreeNumber(first uint64, free func(numbers []uint64) (int, error)) (uint64, error) {
-	const doublings, parts = 24, 16
-	used, above := first-1, uint64(0) // the one before the first counts as taken
+	used, above, err := bracket(first, free)
+	for err == nil && above-used > 1 {
+		used, above, err = narrow(used, above, free)
+	}
+	return above, err
+}
+
+// bracket returns a number that is taken, or the one before first, and a higher one that is free. Distances between the numbers that
+// it tries double.
+func bracket(first uint64, free func(numbers []uint64) (int, error)) (used, above uint64, err error) {
+	const doublings = 24
+	used = first - 1
 	numbers := make([]uint64, 0, doublings)
 	most := 1 // the first one is free unless there are many
 	for step := uint64(1); above == 0; most = doublings {
@@ -75,34 +85,36 @@ func FreeNumber(first uint64, free func(numbers []uint64) (int, error)) (uint64,
 			at += step
 			numbers = append(numbers, at)
 		}
-		at, err := free(numbers)
-		if err != nil {
-			return 0, err
-		}
-		if at > 0 {
-			used = numbers[at-1]
-		}
-		if at < len(numbers) {
-			above = numbers[at]
+		if used, above, err = between(used, above, numbers, free); err != nil {
+			return 0, 0, err
 		}
 	}
-	for above-used > 1 {
-		numbers = numbers[:0]
-		for i := uint64(1); i < parts; i++ {
-			if n := used + max(1, (above-used)/parts)*i; n < above {
-				numbers = append(numbers, n)
-			}
-		}
-		at, err := free(numbers)
-		if err != nil {
-			return 0, err
-		}
-		if at < len(numbers) {
-			above = numbers[at]
-		}
-		if at > 0 {
-			used = numbers[at-1]
+	return used, above, nil
+}
+
+// narrow tries numbers at equal distances between a number that is taken and one that is free, and returns the nearest two.
+func narrow(used, above uint64, free func(numbers []uint64) (int, error)) (uint64, uint64, error) {
+	const parts = 16
+	numbers := make([]uint64, 0, parts)
+	for i := uint64(1); i < parts; i++ {
+		if n := used + max(1, (above-used)/parts)*i; n < above {
+			numbers = append(numbers, n)
 		}
 	}
-	return above, nil
+	return between(used, above, numbers, free)
+}
+
+// between returns the last number that is taken and the first that is free, of used, some increasing numbers, and above.
+func between(used, above uint64, numbers []uint64, free func(numbers []uint64) (int, error)) (uint64, uint64, error) {
+	at, err := free(numbers)
+	if err != nil {
+		return 0, 0, err
+	}
+	if at > 0 {
+		used = numbers[at-1]
+	}
+	if at < len(numbers) {
+		above = numbers[at]
+	}
+	return used, above, nil
 }

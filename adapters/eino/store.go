@@ -125,8 +125,8 @@ func (s *CheckPointStore) Set(ctx context.Context, id string, checkPoint []byte)
 	return err
 }
 
-// Fork makes the checkpoint to have what the checkpoint from has, or had so many checkpoints before, and copies nothing. An id that is
-// taken is ErrExists.
+// Fork creates the checkpoint to. It continues the checkpoint from after its last state, or so many states before it, and copies nothing.
+// An id that is taken is ErrExists.
 func (s *CheckPointStore) Fork(ctx context.Context, from, to string, before uint64) error {
 	source, err := s.sourceID(to)
 	if err != nil {

@@ -40,7 +40,7 @@ func programOf(t *testing.T, store *lineage.Store) func(path string) map[string]
 	tokens := access.Open(t.TempDir(), store.ID())
 	_, secret, err := tokens.Create(t.Context(), access.Token{})
 	require.NoError(t, err)
-	s, err := server.Open(t.Context(), server.Options{Store: store, Access: tokens, Listen: "127.0.0.1:0", Routes: api.New(api.Options{Store: store}).Routes()})
+	s, err := server.Open(t.Context(), server.Options{Store: store, Access: tokens, Listen: "127.0.0.1:0", Routes: api.New(api.Options{Store: store}).Routes(), Limits: patientLimits})
 	require.NoError(t, err)
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(func() {

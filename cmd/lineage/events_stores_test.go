@@ -42,7 +42,7 @@ func TestEventsOfAnIDGivenToAnother(t *testing.T) {
 		before := number()
 		talk("bob")
 		tokens := access.Open(t.TempDir(), store.ID())
-		s, err := server.Open(ctx, server.Options{Store: store, Access: tokens, Listen: "127.0.0.1:0"})
+		s, err := server.Open(ctx, server.Options{Store: store, Access: tokens, Listen: "127.0.0.1:0", Limits: patientLimits})
 		require.NoError(t, err)
 		client := &http.Client{Transport: &http.Transport{}}
 		defer func() {

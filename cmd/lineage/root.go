@@ -47,13 +47,19 @@ func execute(ctx context.Context, a *app.App, args []string) int {
 // flagGroup matches cobra's errors about flags that exclude or need one another.
 var flagGroup = regexp.MustCompile(`^if any flags in the group \[(.*)\] are set (?:none of the others can be; \[(.*)\] were all set|they must all be set; missing \[(.*)\])$`)
 
+// neededFlags matches cobra's error about flags of which one must be given.
+var neededFlags = regexp.MustCompile(`^at least one of the flags in the group \[(.*)\] is required$`)
+
 // aboutFlags returns an error of cobra in the words of this program.
 func aboutFlags(err error) error {
+	named := func(names string) string { return "--" + strings.ReplaceAll(names, " ", ", --") }
+	if needed := neededFlags.FindStringSubmatch(err.Error()); needed != nil {
+		return fmt.Errorf("%s: at least one of them is needed", named(needed[1]))
+	}
 	found := flagGroup.FindStringSubmatch(err.Error())
 	if found == nil {
 		return err
 	}
-	named := func(names string) string { return "--" + strings.ReplaceAll(names, " ", ", --") }
 	if found[2] != "" {
 		return fmt.Errorf("%s: only one of them", named(found[2]))
 	}

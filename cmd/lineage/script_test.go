@@ -18,16 +18,20 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/serving"
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func TestMain(m *testing.M) {
+	app.Grace, serving.UpdateFor, derivedfile.Patience = time.Hour, time.Hour, time.Hour // the machine may be slow
 	testscript.Main(m, map[string]func(){"lineage": main, "obstinate": obstinate})
 }
 

@@ -26,7 +26,7 @@ import (
 // startServing starts a server of a store in a process of its own.
 func startServing(t *testing.T, dir string, more ...string) (*exec.Cmd, *records.Serving) {
 	t.Helper()
-	c := command(t, "lineage", append([]string{"serve", "--json", "--listen", "127.0.0.1:0", "--store", dir}, more...)...)
+	c := command(t, "lineage", append([]string{"serve", "--json", "--listen", "127.0.0.1:0", "--store", dir, "--wait", "1h"}, more...)...)
 	out, err := c.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, c.Start())
@@ -95,7 +95,7 @@ func TestServePage(t *testing.T) {
 	seen(tab, "words of another process")
 	seen(guest, "words of another process")
 	stopped(t, first)
-	require.Equal(t, 0, runLine(t.Context(), "append", "words after the handover", "--role", "user", "--store", dir).code)
+	require.Equal(t, 0, runLine(t.Context(), "append", "words after the handover", "--role", "user", "--store", dir, "--wait", "1h").code)
 	seen(guest, "words after the handover")
 	require.Empty(t, guest.Problems())
 

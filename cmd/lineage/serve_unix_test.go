@@ -58,7 +58,7 @@ func TestServeTakesOver(t *testing.T) {
 	dir := newStore(t)
 	first, err := lineage.Open(t.Context(), dir, lineage.Options{})
 	require.NoError(t, err)
-	c := command(t, "lineage", "serve", "--store", dir)
+	c := command(t, "lineage", "serve", "--store", dir, "--wait", "1h")
 	require.NoError(t, c.Start())
 	require.Eventually(t, func() bool {
 		all, err := first.Processes(t.Context())

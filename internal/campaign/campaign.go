@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -59,15 +58,6 @@ func Sample(n, about int) (sample []int) {
 		sample = append(sample, i)
 	}
 	return sample
-}
-
-// Sequential returns the tests of a conformance suite for one of two tests of a package, of which the other runs the
-// concurrent ones: the sequential tests, and with -short, where Long skips the other, all.
-func Sequential[T any](sequential, concurrent []T) []T {
-	if testing.Short() {
-		return slices.Concat(sequential, concurrent)
-	}
-	return sequential
 }
 
 // Messages is the environment variable with the number of messages for benchmarks.

@@ -60,5 +60,5 @@ func Patiently(ctx context.Context, do func() error) error {
 
 func isBusy(err error) bool {
 	e := (*sqlitedriver.Error)(nil)
-	return !errors.As(err, new(Outside)) && errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY
+	return errors.Is(err, errReaders) || !errors.As(err, new(Outside)) && errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY
 }

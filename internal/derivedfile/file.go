@@ -14,7 +14,9 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/lineage-store/lineage/internal/semaphore"
 	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/derived"
 )
@@ -30,12 +32,12 @@ type File struct {
 	file   os.FileInfo  // of db
 	closed bool
 
-	updating chan struct{} // has an element while a goroutine updates the data
+	updating semaphore.Semaphore // taken while a goroutine updates the data
 }
 
 // Open opens the file in a directory, without updating it. Close it before the store.
 func Open(ctx context.Context, store *lineage.Store, dir string, c Config) (*File, error) {
-	x := &File{store: store, path: filepath.Join(dir, c.Name), config: c, updating: make(chan struct{}, 1)}
+	x := &File{store: store, path: filepath.Join(dir, c.Name), config: c, updating: semaphore.New(1)}
 	return x, x.Ended(ctx, x.open(ctx))
 }
 
@@ -49,6 +51,18 @@ func (x *File) Ended(ctx context.Context, err error) error {
 		return fmt.Errorf("%s: %w", x.config.Label, context.Cause(ctx))
 	}
 	return err
+}
+
+// inPlace returns an error if the directory of the store is no longer at its path: another store may be there, with a file of its own.
+func (x *File) inPlace() error {
+	e, ok := write.Inner(write.Of(x.store).Engine()).(interface{ InPlace() error })
+	if !ok { // the store has no directory
+		return nil
+	}
+	if err := e.InPlace(); err != nil {
+		return fmt.Errorf("%s: %w", x.config.Label, NewOutside(err))
+	}
+	return nil
 }
 
 // open opens the file, and replaces it by an empty one if it is damaged.
@@ -80,25 +94,48 @@ func (x *File) open(ctx context.Context) error {
 var companions = []string{"-journal", "-wal", "-shm", ""}
 
 func (x *File) openFile(ctx context.Context) (*sql.DB, error) {
-	// SQLite opens the files by name after this check. A process that could replace one in between can write to the
-	// store's directory, and could change everything in it anyway.
-	for _, suffix := range companions {
-		if err := vfs.CheckWritten(x.path + suffix); err != nil {
-			return nil, fmt.Errorf("%s: %w", x.config.Label, err)
-		}
-	}
-	f, err := OpenOrCreate(x.path)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", x.config.Label, err)
-	}
-	if err := f.Close(); err != nil {
+	if err := x.inPlace(); err != nil {
 		return nil, err
+	}
+	if err := x.check(); err != nil {
+		return nil, err
+	}
+	if err := create(x.path); err != nil {
+		return nil, fmt.Errorf("%s: %w", x.config.Label, err)
 	}
 	db, err := connect(ctx, x.path, &x.config)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", x.config.Label, err)
 	}
 	return db, nil
+}
+
+// check refuses files that SQLite must not open. It opens them by name afterwards. A process that could replace one in between can write to
+// the store's directory, and could change everything in it anyway.
+func (x *File) check() error {
+	for _, suffix := range companions {
+		if err := vfs.CheckWritten(x.path + suffix); err != nil {
+			return fmt.Errorf("%s: %w", x.config.Label, err)
+		}
+	}
+	return nil
+}
+
+var creating sync.Mutex
+
+// create creates a file that is missing. Only SQLite opens one that is there: closing it would release the locks that other handles
+// in this process have on it.
+func create(path string) error {
+	creating.Lock() // no other handle opens the file before it is closed here
+	defer creating.Unlock()
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	f, err := OpenOrCreate(path)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // OpenOrCreate opens or creates a file. A file that root creates is given to the user who owns the store, as SQLite
@@ -174,10 +211,10 @@ func (x *File) Update(ctx context.Context, u Updating) error {
 		waiting, cancel = context.WithDeadlineCause(ctx, u.Until, derived.ErrUnfinished)
 		defer cancel()
 	}
-	if err := x.Enter(waiting, x.updating); err != nil {
+	if err := x.Acquire(waiting, x.updating); err != nil {
 		return err
 	}
-	defer func() { <-x.updating }()
+	defer x.updating.Release()
 	if err := x.current(ctx); err != nil {
 		return x.Ended(ctx, err)
 	}
@@ -186,19 +223,12 @@ func (x *File) Update(ctx context.Context, u Updating) error {
 	})
 }
 
-// Enter waits until no other goroutine is inside.
-func (x *File) Enter(ctx context.Context, in chan struct{}) error {
-	select {
-	case in <- struct{}{}:
+// Acquire takes a slot, also for a context that has ended if one is free: an update that has no time left still tries.
+func (x *File) Acquire(ctx context.Context, s semaphore.Semaphore) error {
+	if s.TryAcquire() {
 		return nil
-	default:
 	}
-	select {
-	case in <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return x.Ended(ctx, ctx.Err())
-	}
+	return x.Ended(ctx, s.Acquire(ctx))
 }
 
 // Repaired calls do, and calls it again with an empty file if the data does not fit the store.
@@ -220,6 +250,9 @@ func (x *File) renew(ctx context.Context) error {
 		return x.errClosed()
 	}
 	closeErr := x.closeDB()
+	if err := x.inPlace(); err != nil {
+		return errors.Join(err, closeErr)
+	}
 	if now, err := os.Lstat(x.path); err == nil && os.SameFile(now, x.file) {
 		if err := remove(filepath.Dir(x.path), x.config.Name); err != nil {
 			return errors.Join(err, closeErr)

@@ -23,19 +23,25 @@ type Updating struct {
 
 // follow brings the data of a file to the current state of the store.
 func follow(ctx context.Context, store *lineage.Store, db *sql.DB, u Updating) error {
-	f := derived.Follower[*sql.Tx]{Store: store, Target: &target{db, u.Apply}, Commits: true, Limit: u.Limit, Progress: u.Progress, Until: u.Until}
+	f := derived.Follower[*sql.Tx]{Store: store, Target: &target{db: db, apply: u.Apply}, Commits: true, Limit: u.Limit, Progress: u.Progress, Until: u.Until}
 	_, err := f.Run(ctx)
 	return err
 }
 
 // target implements derived.Target for the file.
 type target struct {
-	db    *sql.DB
-	apply func(ctx context.Context, w *derived.Window[*sql.Tx]) error
+	db      *sql.DB
+	apply   func(ctx context.Context, w *derived.Window[*sql.Tx]) error
+	pruning Pruning // of a file that is pruned
 }
 
 // Apply implements derived.Target.
-func (t *target) Apply(ctx context.Context, w *derived.Window[*sql.Tx]) error { return t.apply(ctx, w) }
+func (t *target) Apply(ctx context.Context, w *derived.Window[*sql.Tx]) error {
+	if w.Prune {
+		return t.prune(ctx, w)
+	}
+	return t.apply(ctx, w)
+}
 
 // Mark implements derived.Target.
 func (t *target) Mark(ctx context.Context) (m derived.Mark, err error) {

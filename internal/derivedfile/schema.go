@@ -53,9 +53,15 @@ CREATE INDEX tips_in ON tips (run);
 CREATE INDEX tips_thread ON tips (thread);
 `
 
+// incremental is the setting of SQLite by which a file can be made smaller in place.
+const incremental = 2
+
+// settings of connections, beside those of other files. A new file gets the second one, an older one does not change.
+var settings = []string{fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), fmt.Sprintf("auto_vacuum(%d)", incremental)}
+
 // connect opens an existing file, and creates the tables if it is empty.
 func connect(ctx context.Context, path string, c *Config) (_ *sql.DB, err error) {
-	db, err := sql.Open("sqlite", sqlitefile.DSN(path, "immediate", slices.Concat([]string{fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds())}, sqlitefile.Settings[:])...))
+	db, err := sql.Open("sqlite", sqlitefile.DSN(path, "immediate", slices.Concat(settings, sqlitefile.Settings[:])...))
 	if err != nil {
 		return nil, err
 	}

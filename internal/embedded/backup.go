@@ -60,10 +60,10 @@ func (e *Engine) Copy(ctx context.Context) iter.Seq2[backend.CopyPart, error] {
 		err := e.begin()
 		if err == nil {
 			defer e.end()
-			err = e.packing.Take(ctx) // the set of files must not change
+			err = e.packing.Acquire(ctx) // the set of files must not change
 		}
 		if err == nil {
-			defer e.packing.Free()
+			defer e.packing.Release()
 			var plan *backend.CopyPlan
 			var names []string
 			if plan, names, err = e.planCopy(ctx); err == nil {

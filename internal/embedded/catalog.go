@@ -141,9 +141,7 @@ func (v view) Stats(context.Context) (backend.Stats, error) {
 	if err != nil {
 		return backend.Stats{}, fmt.Errorf("stats: %w", err)
 	}
-	if store.opt.InMemory {
-		ofIndex = store.index.Size()
-	}
+	ofIndex += store.index.Size()
 	total.IndexBytes, total.OtherBytes = uint64(ofIndex), uint64(ofOthers)
 	for _, segment := range store.journal.Segments() {
 		total.StoredBytes += uint64(segment.Bytes)

@@ -2,7 +2,9 @@ package embedded
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 
 	"github.com/lineage-store/lineage/internal/embedded/collect"
@@ -36,13 +38,13 @@ func (e *Engine) Collect(ctx context.Context, o backend.CollectOptions) (backend
 }
 
 func (e *Engine) collect(ctx context.Context, c *collect.Collection) error {
-	err := e.collecting.One.Take(ctx)
+	err := e.collecting.One.Acquire(ctx)
 	if err == nil {
-		defer e.collecting.One.Free()
-		err = e.packing.Take(ctx)
+		defer e.collecting.One.Release()
+		err = e.packing.Acquire(ctx)
 	}
 	if err == nil {
-		defer e.packing.Free()
+		defer e.packing.Release()
 		err = c.Run()
 	}
 	if err != nil {
@@ -126,7 +128,17 @@ func (c *collected) DropPacked(ctx context.Context) error { return (*Engine)(c).
 
 func (c *collected) CompactIndex(ctx context.Context) error { return (*Engine)(c).compactIndex(ctx) }
 
-func (c *collected) RemoveCopies() (removed []string, err error) { return c.dir.removeFollowers() }
+func (c *collected) RemoveCopies(ctx context.Context) (removed []string, err error) {
+	pruned := false
+	if prune := c.opt.Prune; prune != nil && !c.dir.inMemory {
+		if err := prune(ctx, c.dir.path, (*Engine)(c)); err == nil {
+			pruned = true
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			c.opt.Logger.Warn("the search index is removed, because it could not be pruned", "err", err)
+		}
+	}
+	return c.dir.removeFollowers(pruned)
+}
 
 // history returns the commits of the view without the parts that are hidden from it.
 func (v view) history() live.View {

@@ -107,9 +107,9 @@ func (d directory) create() error {
 }
 
 // removeFollowers removes files that may contain collected data and that the store does not
-// need: bytes that recovery set aside, a search index, and the index from before a repair.
+// need: bytes that recovery set aside, a search index unless it is pruned, and the index from before a repair.
 // It returns their paths in the store's directory.
-func (d directory) removeFollowers() (removed []string, err error) {
+func (d directory) removeFollowers(pruned bool) (removed []string, err error) {
 	if err := d.held(); err != nil {
 		return nil, err
 	}
@@ -128,7 +128,11 @@ func (d directory) removeFollowers() (removed []string, err error) {
 	if d.inMemory {
 		return removed, nil
 	}
-	for _, name := range []string{searchFile, searchFile + "-wal", searchFile + "-shm", searchFile + "-journal", IndexBeforeRepair} {
+	names = []string{IndexBeforeRepair}
+	if !pruned {
+		names = append(names, searchFile, searchFile+"-wal", searchFile+"-shm", searchFile+"-journal")
+	}
+	for _, name := range names {
 		switch removeErr := os.Remove(filepath.Join(d.path, name)); {
 		case removeErr == nil:
 			removed = append(removed, name)
@@ -167,7 +171,7 @@ func (d directory) removeScratch() error {
 	return err
 }
 
-// sizes returns the total size of the index files, and of all other files that are not segments of the journal:
+// sizes returns the total size of the files beside the index, and of all other files that are not segments of the journal:
 // a search index, temporary files, bytes that recovery and repair set aside.
 func (d directory) sizes(segments func() []journal.SegmentInfo) (ofIndex, ofOthers int64, err error) {
 	if !d.inMemory {
@@ -210,6 +214,7 @@ func (d directory) sizesOutsideJournal() (ofIndex, ofOthers int64, err error) {
 			return nil
 		case err != nil || info == nil:
 			return err
+		case path == d.index():
 		case strings.HasPrefix(path, d.index()):
 			ofIndex += info.Size()
 		default:

@@ -18,10 +18,10 @@ import (
 	"context"
 	"sync"
 
-	"github.com/lineage-store/lineage/internal/embedded/collect"
 	"github.com/lineage-store/lineage/internal/embedded/entries"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/judge"
+	"github.com/lineage-store/lineage/internal/semaphore"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -52,7 +52,7 @@ type Engine struct {
 	absent     absent
 
 	// packing is held while files of the journal are replaced, or must not be.
-	packing collect.Lock
+	packing semaphore.Semaphore
 	// unmergeable has the names of packs that could not be read. packing is held.
 	unmergeable map[string]bool
 	schedule    packSchedule
@@ -88,3 +88,6 @@ func (e *Engine) DropCaches() {
 
 // StoreID implements backend.Identified.
 func (e *Engine) StoreID() [16]byte { return e.journal.StoreID() }
+
+// InPlace returns an error if the directory that was locked is no longer at its path.
+func (e *Engine) InPlace() error { return e.dir.held() }

@@ -6,11 +6,12 @@ import (
 	"github.com/lineage-store/lineage/internal/embedded/collect"
 	"github.com/lineage-store/lineage/internal/embedded/entries"
 	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/semaphore"
 )
 
 // newEngine returns an engine without open files.
 func newEngine(dir string, o Options) *Engine {
-	e := &Engine{sessions: newSessions(), packing: collect.NewLock(), unmergeable: map[string]bool{}}
+	e := &Engine{sessions: newSessions(), packing: semaphore.New(1), unmergeable: map[string]bool{}}
 	held := func() error { return e.lock.current() }
 	o.FS = lockedFS{o.FS, held}
 	e.store = store{
@@ -18,7 +19,7 @@ func newEngine(dir string, o Options) *Engine {
 		opt:   o,
 		cache: entries.NewCache(),
 
-		collecting: collect.Control{One: collect.NewLock()},
+		collecting: collect.Control{One: semaphore.New(1)},
 	}
 	e.reads = reads{store: &e.store, holds: &e.holds}
 	e.state.Latest, e.state.Cache = (*latestState)(e), e.cache

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -49,6 +50,9 @@ type Options struct {
 	// Logger reports repairs and failures in the background; nil discards them. Its handler is
 	// called with locks held and must not use the store.
 	Logger *slog.Logger
+	// Prune, if not nil, is called by a collection that removed something, before it ends. If it returns nil, nothing of that
+	// is in derived data in the directory, such as a search index, which then stays. Otherwise the files are removed.
+	Prune func(ctx context.Context, dir string, e backend.Engine) error
 	// InMemory keeps everything in memory, and takes no lock. The directory is not used.
 	InMemory bool
 	// FS is the file system of the journal: by default the operating system's, or with InMemory

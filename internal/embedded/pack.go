@@ -17,10 +17,10 @@ func (e *Engine) Pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 		return backend.PackReport{}, err
 	}
 	defer e.end()
-	if err := e.packing.Take(ctx); err != nil {
+	if err := e.packing.Acquire(ctx); err != nil {
 		return backend.PackReport{}, fmt.Errorf("pack: %w", err)
 	}
-	defer e.packing.Free()
+	defer e.packing.Release()
 	return e.pack(ctx, o)
 }
 
@@ -30,10 +30,10 @@ func (e *Engine) packSealed(ctx context.Context) error {
 		return nil
 	}
 	defer e.end()
-	if e.packing.Take(ctx) != nil {
+	if e.packing.Acquire(ctx) != nil {
 		return nil
 	}
-	defer e.packing.Free()
+	defer e.packing.Release()
 	if !e.schedule.enough() {
 		return nil
 	}
@@ -41,34 +41,39 @@ func (e *Engine) packSealed(ctx context.Context) error {
 	return err
 }
 
-func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackReport, error) {
-	var report backend.PackReport
+// pack packs segments, and merges packs.
+func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (report backend.PackReport, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("pack: %w", err)
+		}
+	}()
 	if e.opt.ReadOnly {
-		return report, fmt.Errorf("pack: %w", backend.ErrReadOnly)
+		return report, backend.ErrReadOnly
 	}
 	report.Before = e.journal.Size() + e.index.Size()
 	if o.All {
 		if err := e.journal.Seal(); err != nil {
-			return report, fmt.Errorf("pack: %w", err)
+			return report, err
 		}
 	}
 	files, err := e.packFiles(o.All)
 	if err != nil {
-		return report, fmt.Errorf("pack: %w", err)
+		return report, err
 	}
 	plan := planSegments(files)
 	if o.All {
 		plan = planAll(files, o.Dense)
 	}
 	if err := e.packJobs(ctx, plan, o, !o.All, &report); err != nil {
-		return report, fmt.Errorf("pack: %w", err)
+		return report, err
 	}
 	if err := e.dropPacked(ctx); err != nil && ctx.Err() == nil {
 		e.opt.Logger.Warn("index keeps entries that packs replace", "err", err)
 	}
 	if !o.All {
 		if err := e.mergePacks(ctx, &report); err != nil {
-			return report, fmt.Errorf("pack: %w", err)
+			return report, err
 		}
 	}
 	if o.All && !e.indexIsSpare() || !o.All && e.index.IsLoose() {
@@ -76,9 +81,15 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 			e.opt.Logger.Warn("index is not compacted", "err", err)
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return report, fmt.Errorf("pack: %w", context.Cause(ctx))
+	if ctx.Err() != nil {
+		return report, context.Cause(ctx)
 	}
+	e.measurePacked(&report)
+	return report, nil
+}
+
+// measurePacked adds the sizes after packing to a report.
+func (e *Engine) measurePacked(report *backend.PackReport) {
 	report.After = e.journal.Size()
 	if e.indexIsSpare() {
 		report.After -= e.journal.Spare() // as of Close
@@ -90,7 +101,6 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 			report.Fast += f.Bytes
 		}
 	}
-	return report, nil
 }
 
 // packJobs writes the packs of a plan. Quick ones, for segments that are still young, take less time.
@@ -143,23 +153,27 @@ func (e *Engine) mergePacks(ctx context.Context, report *backend.PackReport) err
 		if ctx.Err() != nil || errors.Is(err, backend.ErrClosed) {
 			return err
 		}
-		var damage *backend.CorruptError
-		located := errors.As(err, &damage)
 		e.opt.Logger.Warn("packs are not merged", "err", err)
-		var names []string
-		for _, f := range files {
-			if f.Last < job.first || f.First > job.last {
-				continue
-			}
-			if names = append(names, f.Name); located && f.Name == damage.File {
-				names = []string{f.Name}
-				break
-			}
-		}
-		for _, name := range names {
+		for _, name := range unmergeable(files, job, err) {
 			e.unmergeable[name] = true
 		}
 	}
+}
+
+// unmergeable returns the names of the files for which a job failed: the damaged one, or all if the error names none of them.
+func unmergeable(files []packFile, job packJob, err error) (names []string) {
+	var damage *backend.CorruptError
+	located := errors.As(err, &damage)
+	for _, f := range files {
+		if f.Last < job.first || f.First > job.last {
+			continue
+		}
+		if located && f.Name == damage.File {
+			return []string{f.Name}
+		}
+		names = append(names, f.Name)
+	}
+	return names
 }
 
 // packFiles returns the sealed files. With check, damage is searched for.

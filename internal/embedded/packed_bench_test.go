@@ -27,9 +27,9 @@ func BenchmarkFindInPacks(b *testing.B) {
 				require.NoError(b, err)
 			}
 		}
-		require.NoError(b, e.packing.Take(background))
+		require.NoError(b, e.packing.Acquire(background))
 		require.NoError(b, e.dropPacked(background))
-		e.packing.Free()
+		e.packing.Release()
 		has := func(text func(i int) []byte) func(*testing.B) {
 			return func(b *testing.B) {
 				for i := 0; b.Loop(); i++ {

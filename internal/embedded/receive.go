@@ -14,10 +14,10 @@ var _ backend.Receiver = (*Engine)(nil)
 
 // Receive implements backend.Receiver. Collections wait until it returns.
 func (e *Engine) Receive(ctx context.Context, commits iter.Seq2[*structure.Commit, error]) error {
-	if err := e.collecting.One.Take(ctx); err != nil {
+	if err := e.collecting.One.Acquire(ctx); err != nil {
 		return err
 	}
-	defer e.collecting.One.Free()
+	defer e.collecting.One.Release()
 	var encoder structure.Encoder
 	for c, err := range commits {
 		if err != nil {

@@ -149,7 +149,7 @@ func (e *Engine) openPending() error {
 		return collect.ErrPending
 	}
 	if !e.opt.ReadOnly {
-		if _, err := e.dir.removeFollowers(); err != nil {
+		if _, err := e.dir.removeFollowers(false); err != nil {
 			return err
 		}
 	}

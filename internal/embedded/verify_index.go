@@ -44,27 +44,39 @@ func (v *verifier) derivedOrder(used *index.Snapshot, changed map[structure.Thre
 		if err := v.progress(0); err != nil {
 			return false, err
 		}
-		problem := "entry that the journal does not account for"
-		if len(e.Key) == keys.OrderKeySize {
-			id := keys.OrderPosition(e.Key).Thread
-			if changed[id] {
-				continue
-			}
-			listing, ok, err := read.Listing(used, id)
-			if err != nil {
-				return false, err
-			}
-			if ok && slices.ContainsFunc(keys.Orders(listing), func(k []byte) bool { return bytes.Equal(k, e.Key) }) {
-				if len(e.Value) == 0 {
-					continue
-				}
-				problem = "entry differs from the journal"
-			}
+		problem, err := orderProblem(used, changed, &e)
+		if err != nil {
+			return false, err
+		}
+		if problem == "" {
+			continue
 		}
 		if err := v.found(v.indexFinding(e.Key, problem)); err != nil {
 			return false, err
 		}
 	}
+}
+
+// orderProblem returns what is wrong with an entry of the order, or nothing. Entries of changed threads are not checked.
+func orderProblem(used *index.Snapshot, changed map[structure.ThreadID]bool, e *index.Entry) (string, error) {
+	const unknown = "entry that the journal does not account for"
+	if len(e.Key) != keys.OrderKeySize {
+		return unknown, nil
+	}
+	id := keys.OrderPosition(e.Key).Thread
+	if changed[id] {
+		return "", nil
+	}
+	listing, ok, err := read.Listing(used, id)
+	switch {
+	case err != nil:
+		return "", err
+	case !ok || !slices.ContainsFunc(keys.Orders(listing), func(k []byte) bool { return bytes.Equal(k, e.Key) }):
+		return unknown, nil
+	case len(e.Value) > 0:
+		return "entry differs from the journal", nil
+	}
+	return "", nil
 }
 
 // missingOrder checks that each thread has its entries of the order.

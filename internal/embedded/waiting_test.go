@@ -46,7 +46,7 @@ func TestWaitingEndsWithContext(t *testing.T) {
 		}
 		require.NoError(t, wait(background), name)
 	}
-	require.NoError(t, e.collecting.One.Take(background))
+	require.NoError(t, e.collecting.One.Acquire(background))
 	ctx, cancel := context.WithCancelCause(background)
 	ended := make(chan error)
 	go func() {
@@ -55,5 +55,5 @@ func TestWaitingEndsWithContext(t *testing.T) {
 	}()
 	cancel(boom)
 	require.ErrorIs(t, <-ended, boom)
-	e.collecting.One.Free()
+	e.collecting.One.Release()
 }

@@ -57,15 +57,11 @@ type Choice struct {
 // messages that they do not cover still fit. Positions that belong together are not separated.
 func Choose(ctx context.Context, h History, o Options) (Choice, error) {
 	p := plan{history: h, first: max(o.From, 1), last: o.Length, room: o.Room}
-	for p.first > 1 && p.first <= p.last {
-		together, err := h.Together(ctx, p.first)
-		if err != nil {
+	if p.first > 1 {
+		var err error
+		if p.first, err = p.separable(ctx, p.first); err != nil {
 			return Choice{}, err
 		}
-		if !together {
-			break
-		}
-		p.first++
 	}
 	start, err := p.latest(ctx, p.room)
 	if err != nil || start == 1 {
@@ -74,20 +70,25 @@ func Choose(ctx context.Context, h History, o Options) (Choice, error) {
 	if p.summaries, err = o.Summaries(ctx); err != nil {
 		return Choice{}, err
 	}
-	all := make([]int, len(p.summaries))
+	return p.best(ctx)
+}
+
+// best returns the best choice with summaries.
+func (p *plan) best(ctx context.Context) (Choice, error) {
+	usable := make([]int, len(p.summaries))
 	highest := uint64(0)
-	for i := range all {
-		all[i], highest = i, max(highest, p.summaries[i].Level)
+	for i := range usable {
+		usable[i], highest = i, max(highest, p.summaries[i].Level)
 	}
-	best, err := p.outline(ctx, all)
+	best, err := p.outline(ctx, usable)
 	if err != nil {
 		return Choice{}, err
 	}
 	// Higher levels have less detail: they are used only if lower levels omit more positions or
 	// displace messages that have no summary.
 	for ; highest > 0; highest-- {
-		all = slices.DeleteFunc(all, func(i int) bool { return p.summaries[i].Level == highest })
-		finer, err := p.outline(ctx, all)
+		usable = slices.DeleteFunc(usable, func(i int) bool { return p.summaries[i].Level == highest })
+		finer, err := p.outline(ctx, usable)
 		if err != nil {
 			return Choice{}, err
 		}
@@ -122,7 +123,15 @@ func (p *plan) latest(ctx context.Context, room int) (start uint64, err error) {
 		}
 		start--
 	}
-	for start > p.first && start <= p.last {
+	if start == p.first {
+		return start, nil
+	}
+	return p.separable(ctx, start)
+}
+
+// separable returns the first position from start on that may be sent without the one before it.
+func (p *plan) separable(ctx context.Context, start uint64) (uint64, error) {
+	for ; start <= p.last; start++ {
 		together, err := p.history.Together(ctx, start)
 		if err != nil {
 			return 0, err
@@ -130,7 +139,6 @@ func (p *plan) latest(ctx context.Context, room int) (start uint64, err error) {
 		if !together {
 			break
 		}
-		start++
 	}
 	return start, nil
 }

@@ -110,7 +110,7 @@ func Says(raw []byte) bool {
 	return hasContent("", raw[at:rawjson.ValueEnd(raw, at)], 0)
 }
 
-// hasContent is Says for a value under a key, at a depth.
+// hasContent is like Says, for a value under a key, at a depth.
 func hasContent(key string, raw []byte, depth int) bool {
 	switch {
 	case len(raw) == 0:

@@ -18,6 +18,9 @@ import (
 func (db *DB) openFile(name string, flag int, _ os.FileMode) (*os.File, error) {
 	f, err := vfs.OpenFile(name, flag)
 	db.file = f
+	if err == nil && !db.opt.ReadOnly {
+		err = vfs.SetSparse(f)
+	}
 	return f, err
 }
 

@@ -10,8 +10,7 @@ import (
 // Compact folds everything applied so far and rewrites the file with all entries in a
 // sealed table. What keep, if not nil, returns of a value is sealed; a nil value leaves the entry out.
 // Deleted data is in no page of the new file. Readers continue, those of older states
-// with the old file. On systems that cannot replace an open file it returns an error
-// and keeps the file. In memory it does nothing.
+// with the old file. In memory it does nothing.
 func (db *DB) Compact(ctx context.Context, keep func(key, value []byte) []byte) error {
 	if db.opt.InMemory {
 		return nil

@@ -15,6 +15,7 @@ type file struct {
 	bolt   *bbolt.DB
 	refs   atomic.Int64 // of its bases and, while it is current, the index
 	closed func(error)
+	aside  string // its name after it was replaced, empty if it has none
 
 	sealing *sealing // nil without a sealed table
 	table   *sealed.Table

@@ -127,7 +127,7 @@ func (db *DB) worthRewriting(o *overlay) (bool, error) {
 	switch {
 	case inTable > maxCopied*(used+come/db.pages.size): // it would be copied
 		return false, nil
-	case !canReplace, db.unread.Load() >= maxUnread, used*db.pages.size+come < db.limits.rewrite, time.Now().Before(db.rewriteAfter):
+	case db.unread.Load() >= maxUnread, used*db.pages.size+come < db.limits.rewrite, time.Now().Before(db.rewriteAfter):
 		return false, nil
 	case come >= used*db.pages.size:
 		return true, nil // existing data is small compared with the new entries

@@ -9,7 +9,6 @@ package index
 import (
 	"log/slog"
 	"os"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,6 +63,7 @@ type DB struct {
 	mapped   int      // size of the address space
 	pageSize int      // of a new file; 0 is that of the machine
 	limits   limits
+	system   mappedFiles
 	queue    queue
 
 	// Owned by the running fold:
@@ -121,6 +121,3 @@ var defaultLimits = limits{leaves: 4 << 10, bytes: 8 << 20, loose: minLoose}
 
 // minLoose is the least size of leaves that IsLoose reports.
 const minLoose = 8 << 20
-
-// canReplace reports whether an open file can be replaced.
-const canReplace = runtime.GOOS != "windows"

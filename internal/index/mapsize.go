@@ -12,7 +12,7 @@ const (
 // mapSize returns the address space that bbolt maps in advance for a file with so
 // many bytes in use. It cannot remap while reads are open, and some always are.
 func mapSize(used uint64) int {
-	size, most := uint64(mapSize64), uint64(1)<<46
+	size, most := leastMapped64(), uint64(1)<<46
 	if strconv.IntSize == 32 {
 		size, most = 512<<20, 1<<30
 	}

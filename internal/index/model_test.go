@@ -44,6 +44,9 @@ func (m *machine) open(t *rapid.T) {
 	db, err := Open(filepath.Join(m.dir, "index.bolt"), m.options)
 	require.NoError(t, err)
 	db.limits = limits{leaves: 3, bytes: 4 << 10, rewrite: m.rewrite}
+	if asOnWindows := rapid.Bool().Draw(t, "as on Windows"); asOnWindows {
+		db.system = mappedFiles{grow: true, keepName: true}
+	}
 	db.bolt.NoSync = true // for speed: no power failures here
 	m.db = db
 }

@@ -26,7 +26,7 @@ func Open(path string, o Options) (*DB, error) {
 	if o.Shape == nil {
 		o.Shape = noShape{}
 	}
-	db := &DB{path: path, opt: o, limits: defaultLimits, active: newOverlay(), syncDir: vfs.OS().SyncDir}
+	db := &DB{path: path, opt: o, limits: defaultLimits, system: mappedFilesHere, active: newOverlay(), syncDir: vfs.OS().SyncDir}
 	db.limits.rewrite = uint64(o.OverlayBytes) / 16
 	db.idle.L = &db.mu
 	if o.InMemory {
@@ -35,6 +35,9 @@ func Open(path string, o Options) (*DB, error) {
 	}
 	if !o.ReadOnly { // left by a crash
 		if err := os.Remove(path + compactSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("open index: %w", err)
+		}
+		if err := removeAside(path); err != nil {
 			return nil, fmt.Errorf("open index: %w", err)
 		}
 	}
@@ -119,6 +122,11 @@ func (db *DB) Close() error {
 	db.base.release()
 	release()
 	db.replaced.Wait()
+	if !db.opt.ReadOnly {
+		if err := db.trim(); err != nil {
+			db.opt.Logger.Warn("index keeps unused space", "err", err)
+		}
+	}
 	if db.written && err == nil {
 		if err := db.writeSums(); err != nil {
 			db.opt.Logger.Warn("index checksums are not written", "err", err)

@@ -35,8 +35,8 @@ const (
 
 // Maker produces entries on demand. It is called once, from any goroutine.
 type Maker interface {
-	// Make calls put with each entry, which is copied. It may build them in the given
-	// memory, and returns that memory or a larger replacement.
+	// Make calls put with each entry. put copies the entry, so Make may build all of them in the given
+	// memory. It returns that memory, or the larger one that it used instead.
 	Make(memory []byte, put func(Entry)) []byte
 	// Count returns the approximate number of entries.
 	Count() int

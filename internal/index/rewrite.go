@@ -26,7 +26,11 @@ func (db *DB) replace(fresh *DB) (release func()) {
 func (db *DB) leave() (release func()) {
 	db.replaced.Add(1)
 	db.unread.Add(1)
-	db.kept.closed = func(err error) {
+	replaced := db.kept
+	replaced.closed = func(err error) {
+		if replaced.aside != "" && err == nil {
+			err = os.Remove(replaced.aside)
+		}
 		if err != nil {
 			db.opt.Logger.Warn("replaced index is not closed", "err", err)
 		}
@@ -51,7 +55,7 @@ func (db *DB) rewrite(pageSize int, fill func(fresh *DB) (*sealing, error)) (_ *
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	fresh := &DB{path: tmp, opt: db.opt, limits: db.limits, mapped: db.mapped, pageSize: pageSize, draft: true}
+	fresh := &DB{path: tmp, opt: db.opt, limits: db.limits, system: db.system, mapped: db.mapped, pageSize: pageSize, draft: true}
 	defer func() {
 		if err == nil {
 			return
@@ -100,7 +104,7 @@ func (db *DB) rewrite(pageSize int, fill func(fresh *DB) (*sealing, error)) (_ *
 	if err := db.removeSums(); err != nil {
 		return nil, err
 	}
-	if err := os.Rename(tmp, db.path); err != nil {
+	if db.kept.aside, err = db.replaceFile(tmp); err != nil {
 		return nil, err
 	}
 	db.renamed = true

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
@@ -328,5 +329,49 @@ func TestCloseWhileGetting(t *testing.T) {
 		}
 		require.NoError(t, db.Close())
 		reading.Wait()
+	}
+}
+
+// Where no file can take the name of an open one, the replaced index has another name until its last reader is done. What a
+// crash left of it is removed, and a file that grew to its mapping is as large as its pages when it was closed.
+func TestReplacedWhereFilesKeepTheirNames(t *testing.T) {
+	path := newPath(t)
+	db := open(t, path, Options{OverlayBytes: 1 << 30})
+	db.system = mappedFiles{grow: true, keepName: true}
+	aside := func() []string {
+		names, err := filepath.Glob(path + asideSuffix + "*")
+		require.NoError(t, err)
+		return names
+	}
+	for n := uint64(1); n <= 3; n++ {
+		db.Apply(at(n), batchOf(0, 100, same(fmt.Sprint("value ", n))))
+		require.NoError(t, db.Checkpoint())
+		before := db.Snapshot()
+		t.Cleanup(before.Close)
+		require.NoError(t, db.Compact(t.Context(), nil))
+		require.Len(t, aside(), 1, "it is read")
+		value, found, err := before.Get([]byte(key(0)))
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Equal(t, fmt.Sprint("value ", n), string(value))
+		before.Close()
+		require.EventuallyWithT(t, func(c *assert.CollectT) { require.Empty(c, aside()) }, time.Minute, time.Millisecond)
+	}
+	require.NoError(t, os.Truncate(path, 1<<30))
+	require.Less(t, db.Size(), int64(1<<20))
+	require.NoError(t, db.Close())
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Less(t, info.Size(), int64(1<<20))
+
+	require.NoError(t, os.WriteFile(path+asideSuffix+"7", []byte("left by a crash"), 0o600))
+	db = open(t, path, Options{})
+	require.Empty(t, aside())
+	require.Equal(t, at(3), db.State())
+	db.system.grow = true
+	require.NoError(t, os.Truncate(path, 1<<30))
+	for damage, err := range db.CheckSums() {
+		require.NoError(t, err)
+		t.Error("damage that is none", damage)
 	}
 }

@@ -135,7 +135,7 @@ func (w *batches) rollback() {
 func (db *DB) IsLoose() bool {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
-	if db.base == nil || db.closed || !db.folds() || !canReplace {
+	if db.base == nil || db.closed || !db.folds() {
 		return false
 	}
 	used := int64(db.base.pages.used() * db.base.pages.size)

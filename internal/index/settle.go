@@ -121,7 +121,7 @@ func (db *DB) ApplyWith(s State, batch []Entry, maker Maker) (many bool) {
 	return false
 }
 
-// Size returns the size of the file, or of the memory without a file.
+// Size returns the size of the file without what is only mapped, or of the memory without a file.
 func (db *DB) Size() int64 {
 	if db.opt.InMemory {
 		db.mu.Lock()
@@ -132,6 +132,13 @@ func (db *DB) Size() int64 {
 	size, err := vfs.Size(db.path)
 	if err != nil {
 		return 0
+	}
+	if db.system.grow {
+		db.mu.RLock()
+		defer db.mu.RUnlock()
+		if db.base != nil {
+			size = min(size, int64(db.base.pages.inUse()))
+		}
 	}
 	return size
 }

@@ -66,65 +66,73 @@ func (j *Journal) loadSegments() (empty *segment, err error) {
 
 // loadPacks opens the current packs. It removes unfinished packs and the files
 // that a pack replaces, which a crash left.
-func (j *Journal) loadPacks(names []string) ([]*segment, error) {
-	type candidate struct {
-		name        string
-		first, last uint32
-		generation  int
-	}
-	var candidates []candidate
-	var replaced []string
-	for _, name := range names {
-		if strings.HasSuffix(name, layout.Suffix+layout.Unfinished) {
-			replaced = append(replaced, name)
-		} else if first, last, generation, ok := layout.ParseName(name); ok {
-			candidates = append(candidates, candidate{name, first, last, generation})
+func (j *Journal) loadPacks(names []string) (packs []*segment, err error) {
+	defer func() {
+		if err != nil {
+			for _, s := range packs {
+				s.close()
+			}
+			packs = nil
 		}
-	}
-	// A pack contains its sources, so the widest and newest one counts.
-	slices.SortFunc(candidates, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.last, a.last), cmp.Compare(b.generation, a.generation))
-	})
-	var packs []*segment
-	closeAll := func() {
-		for _, s := range packs {
-			s.close()
-		}
-	}
-	for _, c := range candidates {
+	}()
+	found, unneeded := packsIn(names)
+	for _, c := range found {
 		if n := len(packs); n > 0 && c.first <= packs[n-1].last {
 			if c.last > packs[n-1].last {
-				closeAll()
-				return nil, &backend.CorruptError{File: filepath.Join(j.dir, c.name), What: "overlaps with " + packs[n-1].name}
+				return packs, &backend.CorruptError{File: filepath.Join(j.dir, c.name), What: "overlaps with " + packs[n-1].name}
 			}
-			replaced = append(replaced, c.name)
+			unneeded = append(unneeded, c.name)
 			continue
 		}
-		s, err := j.openPack(filepath.Join(j.dir, c.name))
-		if err == nil && (s.segment != c.first || s.last != c.last) {
-			s.close()
-			err = &backend.CorruptError{File: s.name, What: fmt.Sprintf("holds segments %d to %d", s.segment, s.last)}
-		}
+		s, err := j.openNamed(c)
 		if errors.Is(err, backend.ErrCorrupt) && j.opt.ReadOnly {
 			j.damage, j.unreadable = err, true // everything before it can be read
 			break
 		}
 		if err != nil {
-			closeAll()
-			return nil, err
+			return packs, err
 		}
 		packs = append(packs, s)
 	}
 	for _, name := range names {
 		if number, ok := segmentNumber(name); ok && findSegment(packs, number) != nil {
-			replaced = append(replaced, name)
+			unneeded = append(unneeded, name)
 		}
 	}
-	if err := j.clearAway(replaced); err != nil {
-		closeAll()
-		return nil, err
+	return packs, j.clearAway(unneeded)
+}
+
+// packName is the name of a pack, and what it states.
+type packName struct {
+	name        string
+	first, last uint32 // segments
+	generation  int
+}
+
+// packsIn returns the packs among the files of a journal, and the unfinished ones. A pack contains its sources, so one comes
+// before those that it may replace: the widest and newest first.
+func packsIn(names []string) (packs []packName, unfinished []string) {
+	for _, name := range names {
+		if strings.HasSuffix(name, layout.Suffix+layout.Unfinished) {
+			unfinished = append(unfinished, name)
+		} else if first, last, generation, ok := layout.ParseName(name); ok {
+			packs = append(packs, packName{name, first, last, generation})
+		}
 	}
-	return packs, nil
+	slices.SortFunc(packs, func(a, b packName) int {
+		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.last, a.last), cmp.Compare(b.generation, a.generation))
+	})
+	return packs, unfinished
+}
+
+// openNamed opens a pack, and checks that it has the segments that its name states.
+func (j *Journal) openNamed(p packName) (*segment, error) {
+	s, err := j.openPack(filepath.Join(j.dir, p.name))
+	if err == nil && (s.segment != p.first || s.last != p.last) {
+		s.close()
+		return nil, &backend.CorruptError{File: s.name, What: fmt.Sprintf("holds segments %d to %d", s.segment, s.last)}
+	}
+	return s, err
 }
 
 // clearAway removes unneeded files.

@@ -115,7 +115,7 @@ func (w *walk) packed(s *segment, from Position) bool {
 	return true
 }
 
-// commits yields the commits of a pack from one on, decoded, and reports whether to continue.
+// commits yields the decoded commits of a pack from a number on, and reports whether to continue.
 func (w *walk) commits(s *segment, from uint64) bool {
 	w.number, w.known = s.pack.LastCommit, true
 	if from > s.pack.LastCommit {

@@ -157,21 +157,26 @@ func (p *File) Salvage() iter.Seq2[Frame, error] {
 			rows = p.rows
 		}
 		for n := range rows {
-			c, err := p.chapter(n)
-			if err != nil {
-				if !yield(Frame{}, err) {
-					return
-				}
-				continue
-			}
-			for _, x := range c.commits {
-				if x.Rest != nil || x.Open && len(p.continuations(n)) == 0 { // what is missing was said
-					continue
-				}
-				if !yield(p.frame(commitPiece{c, x, n})) {
-					return
-				}
+			if !p.salvageChapter(n, yield) {
+				return
 			}
 		}
 	}
+}
+
+// salvageChapter yields the commits of a chapter, or why they cannot be read. It reports whether to continue.
+func (p *File) salvageChapter(n int, yield func(Frame, error) bool) bool {
+	c, err := p.chapter(n)
+	if err != nil {
+		return yield(Frame{}, err)
+	}
+	for _, x := range c.commits {
+		if x.Rest != nil || x.Open && len(p.continuations(n)) == 0 { // what is missing was said
+			continue
+		}
+		if !yield(p.frame(commitPiece{c, x, n})) {
+			return false
+		}
+	}
+	return true
 }

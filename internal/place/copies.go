@@ -70,19 +70,12 @@ func HasAnswer(ctx context.Context, from backend.Reader, history backend.Reach, 
 
 // answer looks for a message that says the same among the spans that accept allows.
 func (c *copies) answer(m *Message, accept func(structure.SpanRef, structure.Home) (bool, error)) (bool, error) {
-	largest, most := content.ID{}, -1
-	for i := range m.Usages {
-		for k := range m.Contents {
-			if named := &m.Contents[k]; named.ID == m.Usages[i].Content && named.Block != nil && len(named.Block.Body) > most {
-				largest, most = named.ID, len(named.Block.Body)
-			}
-		}
-	}
-	if most < leastSought {
+	sought, size := largestContent(m)
+	if size < leastSought {
 		return false, nil
 	}
 	seen := 0
-	for used, err := range c.from.Where(c.ctx, largest) {
+	for used, err := range c.from.Where(c.ctx, sought) {
 		if err != nil {
 			return false, err
 		}
@@ -96,22 +89,41 @@ func (c *copies) answer(m *Message, accept func(structure.SpanRef, structure.Hom
 		if err != nil {
 			return false, err
 		}
-		if ok, err := accept(used.Span, run.Home); !ok || err != nil {
-			if err != nil {
-				return false, err
-			}
+		accepted, err := accept(used.Span, run.Home)
+		if err != nil {
+			return false, err
+		}
+		if !accepted {
 			continue
 		}
-		for step, err := range c.from.Path(c.ctx, used.Span, structure.Window{Last: 1}, backend.PathOptions{}) {
-			if err != nil {
-				return false, err
-			}
-			if saysTheSame(m.Usages, step.Span.Usages, false) {
-				return true, nil
-			}
+		if same, err := c.says(used.Span, m); same || err != nil {
+			return same, err
 		}
 	}
 	return false, nil
+}
+
+// says reports whether a span says the same as a message.
+func (c *copies) says(at structure.SpanRef, m *Message) (bool, error) {
+	for step, err := range c.from.Path(c.ctx, at, structure.Window{Last: 1}, backend.PathOptions{}) {
+		if err != nil || saysTheSame(m.Usages, step.Span.Usages, false) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// largestContent returns the largest content of a message whose bytes it has, and its size, -1 if there is none.
+func largestContent(m *Message) (largest content.ID, size int) {
+	size = -1
+	for i := range m.Usages {
+		for k := range m.Contents {
+			if c := &m.Contents[k]; c.ID == m.Usages[i].Content && c.Block != nil && len(c.Block.Body) > size {
+				largest, size = c.ID, len(c.Block.Body)
+			}
+		}
+	}
+	return largest, size
 }
 
 // thread returns the thread of a home, or nil if it is not considered.

@@ -145,40 +145,32 @@ type search struct {
 // in the runs that begin there.
 func (p *Placer) Find(after structure.SpanRef, m *Message) (Match, error) {
 	p.message = appendLooks(p.message[:0], m, m.Usages, p.rules.ByContent, p.thread)
-	latest := p.rules.Latest && m.ID != ""
-	if len(p.added) > 0 {
-		at, ok := p.added[child{after, sha256.Sum256(p.message)}]
-		if ok && (!latest || at == p.versions[m.ID].span) {
-			return Match{How: Known, Span: at, Batch: true}, nil
-		}
+	latestOnly := p.rules.Latest && m.ID != ""
+	if at, ok := p.addedAfter(after); ok && (!latestOnly || at == p.versions[m.ID].span) {
+		return Match{How: Known, Span: at, Batch: true}, nil
 	}
 	if p.rules.Base == nil && (p.rules.NewThread || p.rules.Own && m.ID != "") {
 		return p.inBatch(m), nil
 	}
 	s := search{after: after, Message: m}
-	if !latest {
-		next, err := p.next(after)
-		if err != nil {
-			return Match{}, err
-		}
-		if next != nil {
-			if e, err := p.compare(&s, next); e == equal || err != nil {
-				return Match{How: Known, Span: next.Ref, Copy: s.copy}, err
-			}
+	if !latestOnly {
+		if match, err := p.continues(&s); match.How == Known || err != nil {
+			return match, err
 		}
 	}
-	f, err := Match{How: Absent}, error(nil)
+	var match Match
 	if m.ID != "" {
-		if f, err = p.versionsOf(&s); f.How == Known || err != nil {
-			return f, err
+		var err error
+		if match, err = p.versionsOf(&s); match.How == Known || err != nil {
+			return match, err
 		}
 	}
 	// A message with an id is one of its versions. It can also be an earlier version that an older source brought, or a span of
 	// another thread.
-	if m.ID == "" || !latest && (p.baseFollows(after) || f.How != Absent) {
+	if m.ID == "" || !latestOnly && (match.How != Absent || p.baseFollows(after)) {
 		at, err := p.fork(&s)
 		if err != nil {
-			return f, err
+			return match, err
 		}
 		if !at.IsZero() {
 			return Match{How: Known, Span: at, Copy: s.copy}, nil
@@ -187,7 +179,28 @@ func (p *Placer) Find(after structure.SpanRef, m *Message) (Match, error) {
 	if !s.keptSpan.IsZero() {
 		return Match{How: Kept, Span: s.keptSpan}, nil
 	}
-	return f, nil
+	return match, nil
+}
+
+// addedAfter returns the span of the message that was added to the batch after another span, if it was.
+func (p *Placer) addedAfter(after structure.SpanRef) (at structure.SpanRef, ok bool) {
+	if len(p.added) == 0 {
+		return at, false
+	}
+	at, ok = p.added[child{after, sha256.Sum256(p.message)}]
+	return at, ok
+}
+
+// continues looks for the message in the next span of the run.
+func (p *Placer) continues(s *search) (Match, error) {
+	next, err := p.next(s.after)
+	if next == nil || err != nil {
+		return Match{}, err
+	}
+	if e, err := p.compare(s, next); e == equal || err != nil {
+		return Match{How: Known, Span: next.Ref, Copy: s.copy}, err
+	}
+	return Match{}, nil
 }
 
 // inBatch returns the latest version of a message's id in the batch.
@@ -238,49 +251,54 @@ func (p *Placer) same(m *Message, span *structure.Span) (equality, error) {
 	return similar, nil
 }
 
-// versionsOf looks for the message among the versions of its id.
+// versionsOf looks for the message among the versions of its id, the latest first.
 func (p *Placer) versionsOf(s *search) (Match, error) {
-	f := p.inBatch(s.Message)
-	if f.How != Absent && p.rules.Latest {
-		return f, nil
+	match := p.inBatch(s.Message)
+	if match.How != Absent && p.rules.Latest {
+		return match, nil
 	}
 	for v, err := range p.from.Find(p.ctx, s.ID, p.thread.ID, backend.Found{}) {
 		if err != nil {
-			return f, err
+			return match, err
 		}
-		latest := f.How == Absent
+		latest := match.How == Absent
 		if latest {
-			f = Match{How: Version, Span: v.Span, last: v.Lookup}
+			match = Match{How: Version, Span: v.Span, last: v.Lookup}
 		}
-		above, err := backend.Before(p.ctx, p.from, v.Span)
-		if err != nil {
-			return f, err
-		}
-		if above == s.after || latest {
-			span, err := p.spanAfter(above, v.Span)
-			if err != nil {
-				return f, err
-			}
-			var e equality
-			if above == s.after {
-				e, err = p.compare(s, span)
-			} else {
-				e, err = p.same(s.Message, span)
-			}
-			switch {
-			case err != nil:
-				return f, err
-			case e == equal && above == s.after:
-				return Match{How: Known, Span: v.Span, last: f.last}, nil
-			case e != different && latest:
-				f.How = Moved
-			}
+		e, inPlace, err := p.compareVersion(s, v.Span, latest)
+		switch {
+		case err != nil:
+			return match, err
+		case e == equal && inPlace:
+			return Match{How: Known, Span: v.Span, last: match.last}, nil
+		case e != different && latest:
+			match.How = Moved
 		}
 		if p.rules.Latest {
 			break
 		}
 	}
-	return f, nil
+	return match, nil
+}
+
+// compareVersion compares the message with a version of its id. inPlace is set if the version is where the message belongs. A
+// version elsewhere counts only if it is the latest.
+func (p *Placer) compareVersion(s *search, at structure.SpanRef, latest bool) (e equality, inPlace bool, err error) {
+	above, err := backend.Before(p.ctx, p.from, at)
+	inPlace = above == s.after
+	if err != nil || !inPlace && !latest {
+		return different, inPlace, err
+	}
+	span, err := p.spanAfter(above, at)
+	if err != nil {
+		return different, inPlace, err
+	}
+	if inPlace {
+		e, err = p.compare(s, span)
+	} else {
+		e, err = p.same(s.Message, span)
+	}
+	return e, inPlace, err
 }
 
 // spanAfter returns a span that follows another one. A source with the current state requests most spans of a run in
@@ -308,7 +326,7 @@ func (p *Placer) isNew(run structure.RunID) bool {
 	return begun
 }
 
-// fork looks for the message at the beginning of runs.
+// fork looks for the message at the beginning of the runs that follow the span.
 func (p *Placer) fork(s *search) (structure.SpanRef, error) {
 	if may, err := p.beginsAfter(s.after); !may || err != nil {
 		return structure.SpanRef{}, err
@@ -318,22 +336,39 @@ func (p *Placer) fork(s *search) (structure.SpanRef, error) {
 		if err != nil {
 			return structure.SpanRef{}, err
 		}
-		for _, span := range roots {
-			if e, err := p.compare(s, span); e == equal || err != nil {
-				return span.Ref, err
-			}
+		if at, err := p.firstEqual(s, roots); !at.IsZero() || err != nil {
+			return at, err
 		}
 	}
 	if p.isNew(s.after.Run) {
 		return structure.SpanRef{}, nil
 	}
+	if at, err := p.derivedFork(s); !at.IsZero() || err != nil {
+		return at, err
+	}
+	forks, err := p.forksAt(s.after)
+	if err != nil {
+		return structure.SpanRef{}, err
+	}
+	return p.firstEqual(s, forks)
+}
+
+// firstEqual returns the first of some spans that is the message, zero if none is.
+func (p *Placer) firstEqual(s *search, spans []*structure.Span) (structure.SpanRef, error) {
+	for _, span := range spans {
+		if e, err := p.compare(s, span); e == equal || err != nil {
+			return span.Ref, err
+		}
+	}
+	return structure.SpanRef{}, nil
+}
+
+// derivedFork looks in the runs with the ids derived from the message.
+func (p *Placer) derivedFork(s *search) (structure.SpanRef, error) {
 	for n := uint64(0); ; n++ {
 		first := structure.SpanRef{Run: p.derived(s.after, n), Seq: 1}
-		if taken, err := p.taken(first.Run); !taken {
-			if err != nil {
-				return structure.SpanRef{}, err
-			}
-			break
+		if taken, err := p.taken(first.Run); !taken || err != nil {
+			return structure.SpanRef{}, err
 		}
 		r, err := p.run(first.Run)
 		if err != nil {
@@ -350,16 +385,6 @@ func (p *Placer) fork(s *search) (structure.SpanRef, error) {
 			return first, err
 		}
 	}
-	forks, err := p.forksAt(s.after)
-	if err != nil {
-		return structure.SpanRef{}, err
-	}
-	for _, span := range forks {
-		if e, err := p.compare(s, span); e == equal || err != nil {
-			return span.Ref, err
-		}
-	}
-	return structure.SpanRef{}, nil
 }
 
 // derived returns the n-th derived id for a run that begins with the message. The next n is tried if a run has the id

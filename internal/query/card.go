@@ -93,8 +93,8 @@ func readPlaces(places []int32, b []byte, words int) ([]int32, bool) {
 // Cataloguer creates cards. It reuses memory between messages.
 type Cataloguer struct {
 	known Terms
-	slots map[string]int
 	terms []termPlaces
+	slots map[string]int // indexes in terms
 	// next is, for each word, the next one of the same term, or 0.
 	next    []int32
 	card    []byte

@@ -19,8 +19,7 @@ type Leaf struct {
 // messages.
 type Matcher struct {
 	q *Query
-	// leaves are the distinct words of the query, in order, and places their places
-	// in the message.
+	// leaves are the distinct words of the query, in order. places has the places of each in the message.
 	leaves []Leaf
 	places [][]int32
 	// Found has the hits of each phrase, in the order of phrases, as far as they were

@@ -3,6 +3,8 @@ package query
 import (
 	"sort"
 	"strings"
+
+	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
 // snippetWords is the number of words in a snippet.
@@ -55,12 +57,9 @@ func Snippet(text string, words []Word, found [][]Hit) string {
 	return b.String()
 }
 
-// A Passage is a part of a message for a snippet. Label, if not empty, says which program added it.
-type Passage struct{ Text, Label string }
-
 // Snippet returns a snippet of what somebody wrote in a message, the passages without a label, if they match by themselves; else
 // of a passage with a label, with the label before it; else of all passages. It is empty if they do not match.
-func (m *Matcher) Snippet(passages []Passage) string {
+func (m *Matcher) Snippet(passages []transcript.Passage) string {
 	written, all := textsOf(passages)
 	if text, words, matches := m.MatchPieces(written); matches {
 		return Snippet(text, words, m.Found)
@@ -80,7 +79,7 @@ func (m *Matcher) Snippet(passages []Passage) string {
 }
 
 // Beginning returns the beginning of what somebody wrote in a message, or of what a program added if there is nothing else.
-func Beginning(passages []Passage) string {
+func Beginning(passages []transcript.Passage) string {
 	written, all := textsOf(passages)
 	if written == nil {
 		written = all
@@ -90,7 +89,7 @@ func Beginning(passages []Passage) string {
 }
 
 // textsOf returns the texts that somebody wrote, and all texts with their labels.
-func textsOf(passages []Passage) (written, all []string) {
+func textsOf(passages []transcript.Passage) (written, all []string) {
 	for _, p := range passages {
 		if all = append(all, p.Label+p.Text); p.Label == "" {
 			written = append(written, p.Text)

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/semaphore"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -35,8 +36,8 @@ type Client struct {
 	link   *link
 	store  Store
 
-	slots chan struct{} // limits requests without an answer, except waits
-	waits chan struct{}
+	slots semaphore.Semaphore // limits requests without an answer, except waits
+	waits semaphore.Semaphore
 
 	mu      sync.Mutex
 	last    uint64 // number of the last request
@@ -79,7 +80,7 @@ func Connect(ctx context.Context, conn net.Conn, o ClientOptions) (*Client, erro
 	}
 	c := &Client{
 		o: o, link: newLink(conn, 0), pending: make(map[uint64]*openRequest),
-		slots: make(chan struct{}, maxRequests), waits: make(chan struct{}, maxWaits),
+		slots: semaphore.New(maxRequests), waits: semaphore.New(maxWaits),
 		closing: make(chan struct{}), done: make(chan struct{}),
 	}
 	c.reader.client = c
@@ -211,7 +212,7 @@ type ask struct {
 	body     *wire
 	code     uint8
 	progress func(done, total int64)
-	slots    chan struct{}
+	slots    semaphore.Semaphore
 	ended    bool // by its context: it keeps its slot until the server was told so
 	sent     bool // the server may have received it; it executes nothing of which it received a part
 	id       uint64
@@ -249,12 +250,12 @@ func (c *Client) request(ctx context.Context, a *ask) (*wire, error) {
 	if a.code == codeWait {
 		a.slots = c.waits
 	}
-	if err := acquire(ctx, a.slots); err != nil {
+	if err := a.slots.Acquire(ctx); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if !a.ended {
-			<-a.slots
+			a.slots.Release()
 		}
 	}()
 	for pause := shortPause; ; pause = min(2*pause, longPause) {
@@ -383,7 +384,7 @@ func (c *Client) end(a *ask) {
 	a.ended = true
 	go func() {
 		_, _ = c.link.send(context.Background(), cancel, a.id, newBody().b)
-		<-a.slots
+		a.slots.Release()
 	}()
 }
 

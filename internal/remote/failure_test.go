@@ -18,6 +18,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/semaphore"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -424,7 +425,7 @@ func TestTooManyRequests(t *testing.T) {
 	}
 	c := serve(t, e, socketPipe, ServerOptions{}, ClientOptions{})
 	defer c.Close()
-	c.slots = make(chan struct{}, 2*maxRequests)
+	c.slots = semaphore.New(2 * maxRequests)
 	var all sync.WaitGroup
 	for range maxRequests + 1 {
 		all.Go(func() {

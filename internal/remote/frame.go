@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/semaphore"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -64,7 +65,7 @@ func newBody() *wire { return &wire{b: make([]byte, headerSize, 256)} }
 // link sends messages. Frames of different messages may be interleaved.
 type link struct {
 	conn    net.Conn
-	writing chan struct{} // a semaphore: one frame at a time
+	writing semaphore.Semaphore // one frame at a time
 	mu      sync.Mutex
 	timeout time.Duration // for writing a frame; 0 for none
 	end     time.Time     // deadline for writing all frames; zero for none
@@ -72,7 +73,7 @@ type link struct {
 }
 
 func newLink(conn net.Conn, timeout time.Duration) *link {
-	return &link{conn: conn, timeout: timeout, writing: make(chan struct{}, 1)}
+	return &link{conn: conn, timeout: timeout, writing: semaphore.New(1)}
 }
 
 // send writes a message. Its body must be from newBody and is not changed. An error ends the connection, unless it is
@@ -107,10 +108,10 @@ func (l *link) send(ctx context.Context, k kind, id uint64, body []byte) (sent b
 
 // write writes a frame. If the context ends when only a part was written, the connection ends.
 func (l *link) write(ctx context.Context, frame []byte) error {
-	if err := acquire(ctx, l.writing); err != nil {
+	if err := l.writing.Acquire(ctx); err != nil {
 		return err
 	}
-	defer func() { <-l.writing }()
+	defer l.writing.Release()
 	if err := l.ready(); err != nil {
 		return err
 	}
@@ -331,18 +332,4 @@ func greet(conn net.Conn) error {
 		return &VersionError{Ours: Version, Theirs: v}
 	}
 	return nil
-}
-
-func acquire(ctx context.Context, slots chan struct{}) error {
-	select {
-	case slots <- struct{}{}:
-		return nil
-	default:
-	}
-	select {
-	case slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -179,10 +179,25 @@ func appendDigits(dst, run []byte) []byte {
 	return dst
 }
 
+// appendUUID appends an id in the form of a UUID.
+func appendUUID(dst []byte, id [idSize]byte) []byte {
+	var text [2 * idSize]byte
+	hex.Encode(text[:], id[:])
+	at := 0
+	for i, part := range [...]int{8, 4, 4, 4, 12} {
+		if i > 0 {
+			dst = append(dst, '-')
+		}
+		dst = append(dst, text[at:at+part]...)
+		at += part
+	}
+	return dst
+}
+
 // joinDigits returns the texts of a skeleton, of which the size is known.
 func joinDigits(skeleton, digits []byte, size int) ([]byte, error) {
 	dst := make([]byte, 0, size)
-	var last [0xff - sameRun + 1]struct{ from, to int } // runs in dst
+	var last [0xff - sameRun + 1]struct{ from, to int } // the places in dst of the last runs of digits, in a ring
 	runs := 0
 	for {
 		n := bytes.IndexByte(skeleton, escape)
@@ -221,21 +236,11 @@ func joinDigits(skeleton, digits []byte, size int) ([]byte, error) {
 			dst = append(dst, dst[run.from:run.to]...)
 			continue
 		case code == uuidRun:
-			const n = idSize
-			if len(digits) < n || size-from < uuidSize {
+			if len(digits) < idSize || size-from < uuidSize {
 				return nil, ErrDamaged
 			}
-			var text [2 * n]byte
-			hex.Encode(text[:], digits[:n])
-			at := 0
-			for k, part := range [...]int{8, 4, 4, 4, 12} {
-				if k > 0 {
-					dst = append(dst, '-')
-				}
-				dst = append(dst, text[at:at+part]...)
-				at += part
-			}
-			digits = digits[n:]
+			dst = appendUUID(dst, [idSize]byte(digits))
+			digits = digits[idSize:]
 		case code >= minRun:
 			if len(digits) < code || size-from < 2*code {
 				return nil, ErrDamaged

@@ -54,6 +54,25 @@ func (e *Engine) SameStore(other backend.Engine) bool {
 	return ok && os.SameFile(e.dirInfo, o.dirInfo)
 }
 
+// InPlace returns an error unless the directory that was opened is still at its path: a file that is made there by name would be in another
+// store.
+func (e *Engine) InPlace() error {
+	there, err := os.Stat(e.dir)
+	if err == nil && os.SameFile(there, e.dirInfo) {
+		return nil
+	}
+	if h := e.current.Load(); h != nil && h.own != nil && !h.readOnly && h.own.InPlace() == nil {
+		return nil // the file system numbers open files anew
+	}
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("store %s: its directory was moved or removed while it was open: %w", e.dir, backend.ErrNotFound)
+	case err != nil:
+		return fmt.Errorf("store %s: %w", e.dir, err)
+	}
+	return fmt.Errorf("store %s: another directory has taken its place: %w", e.dir, backend.ErrDiverged)
+}
+
 // Role describes the process that has the store open, and the processes that use it through that process.
 type Role struct {
 	Owner  remote.Process

@@ -67,7 +67,7 @@ func sessionForgotten(err error) bool {
 	return errors.As(err, &forgotten)
 }
 
-// applyOnce sends a request until it has an answer.
+// applyOnce sends a commit, and sends it again while answers are lost. It is applied once.
 func (e *Engine) applyOnce(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
 	var uncertain error // of the last attempt whose answer was lost
 	for range maxTries {
@@ -130,7 +130,7 @@ func (e *Engine) Upload(ctx context.Context, chunks []*structure.Chunk) (added i
 	return added, err
 }
 
-// change is do for operations that change the store.
+// change runs an operation that changes the store, as do does.
 func (e *Engine) change(ctx context.Context, op func(h *storeHandle) error) error {
 	_, err := do(ctx, e, func(h *storeHandle) (struct{}, error) {
 		if e.o.ReadOnly {

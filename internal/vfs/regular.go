@@ -26,12 +26,12 @@ func (e *NotRegularError) Error() string {
 
 func (e *NotRegularError) Unwrap() error { return ErrNotRegular }
 
-// OpenFile opens a regular file with the flags of os.OpenFile. Anything else, including a
+// OpenFile opens a regular file with the flags of os.OpenFile: how to access it, O_CREATE and O_EXCL. Anything else, including a
 // symbolic link, is a NotRegularError: a store may have been prepared by somebody else, and no
 // name in it may lead outside. So is a file that is opened for writing and has another name, which
 // may be outside. A new file is readable only by its owner.
 func OpenFile(name string, flag int) (*os.File, error) {
-	f, err := os.OpenFile(name, flag|noFollow, fileMode)
+	f, err := openRegular(name, flag)
 	if err != nil {
 		if info, statErr := os.Lstat(name); statErr == nil && !info.Mode().IsRegular() && !errors.Is(err, fs.ErrExist) {
 			return nil, notRegular(name, info.Mode(), "a regular file")

@@ -11,8 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// noFollow prevents opening symbolic links, and waiting for the other end of a pipe.
-const noFollow = unix.O_NOFOLLOW | unix.O_NONBLOCK
+// openRegular opens a file, but no symbolic link, and does not wait for the other end of a pipe.
+func openRegular(name string, flag int) (*os.File, error) {
+	return os.OpenFile(name, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK, fileMode)
+}
 
 // Give gives a file that root has just created to the user of its directory, who could not open it
 // otherwise. It does nothing for other users, and where the system does not let it.
@@ -34,3 +36,6 @@ func links(info fs.FileInfo) uint64 {
 	}
 	return 1
 }
+
+// SetSparse does nothing: all files are sparse.
+func SetSparse(*os.File) error { return nil }

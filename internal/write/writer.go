@@ -10,6 +10,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/requests"
+	"github.com/lineage-store/lineage/internal/semaphore"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -21,7 +22,7 @@ type Writer struct {
 	// busy has a lock for each context that had conflicting writers. The locks only save retries: the engine
 	// detects conflicts in any case.
 	busy     *contextLocks
-	serial   chan struct{} // held by one of the changes that were overtaken often
+	serial   semaphore.Semaphore // held by one of the changes that were overtaken often
 	batches  *sync.Pool
 	sessions requests.Sessions // of requests that must be applied once
 	attached sync.Map
@@ -42,7 +43,7 @@ func (w *Writer) Attached(key any, make func() any) any {
 // New returns a writer to an engine. now returns the time of commits.
 func New(engine backend.Engine, now func() time.Time) *Writer {
 	return &Writer{
-		engine: engine, now: now, busy: new(contextLocks), serial: make(chan struct{}, 1),
+		engine: engine, now: now, busy: new(contextLocks), serial: semaphore.New(1),
 		batches: &sync.Pool{New: func() any { return new(Batch) }},
 	}
 }
@@ -171,15 +172,12 @@ const (
 
 // serialize waits until no other such change runs, or for maxSerialWait. done lets the next one run.
 func (w *Writer) serialize(ctx context.Context) (done func()) {
-	timer := time.NewTimer(maxSerialWait)
-	defer timer.Stop()
-	select {
-	case w.serial <- struct{}{}:
-		return func() { <-w.serial }
-	case <-timer.C:
-	case <-ctx.Done():
+	ctx, cancel := context.WithTimeout(ctx, maxSerialWait)
+	defer cancel()
+	if w.serial.Acquire(ctx) != nil {
+		return func() {}
 	}
-	return func() {}
+	return w.serial.Release
 }
 
 // passed reports whether a commit was refused because the state changed after it was read.

@@ -27,6 +27,8 @@ type Format struct {
 	Grows bool
 	// Beside is set if the reader also reads files beside an input, which may change when the input does not.
 	Beside bool
+	// IsBeside, when not nil, reports whether an input in no format is read beside another input of this format in the same source.
+	IsBeside func(in *Input) bool
 	// Large is set if the reader keeps of an item only what Item.Keep and Item.Elements return, Fields and the messages of a
 	// Tree. Then a large item takes no memory of its own: see Item.Raw.
 	Large bool

@@ -14,64 +14,74 @@ import (
 // Lines yields the lines of the input that are not blank, and pauses. A line that is too long is a *Damage.
 func (in *Input) Lines(ctx context.Context) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		at := Position{File: in.place()}
-		var offset int64
-		for {
-			if err := context.Cause(ctx); err != nil {
-				yield(Item{}, err)
-				return
-			}
-			if in.feed != nil && in.feed.size >= PartBytes && !in.feed.pause(false, yield) {
-				return
-			}
-			text, size, err := readLine(in.reader, in.limits.Item, in.inMemory)
-			var line []byte
-			if text != nil {
-				line = text.Bytes()
-			}
-			if in.feed != nil && size == 0 && err == io.EOF {
-				if !in.feed.pause(true, yield) {
-					return
-				}
-				continue
-			}
-			at.Line++
-			if in.feed != nil {
-				in.feed.line(at.Line, line)
-			}
-			at.Offset = offset
-			offset += size
-			if size > 0 || err == nil {
-				switch trimmed := trimLine(line); {
-				case line == nil:
-					if !yield(Item{}, Damaged(at, TooLarge("line", size, in.limits.Item))) {
-						return
-					}
-				case len(trimmed) > 0:
-					at.Item++
-					if at.Line == 1 {
-						trimmed = bytes.TrimPrefix(trimmed, byteOrderMark)
-					}
-					if err := in.guard.item(); err != nil {
-						yield(Item{}, in.Unreadable(at, err))
-						return
-					}
-					if !yield(Item{Raw: trimmed, At: at, objects: in.limits.Objects, open: err == io.EOF, feed: in.feed, text: text}, nil) {
-						return
-					}
-				}
-			}
-			runtime.KeepAlive(text)
-			switch {
-			case err == nil || err == io.EOF && in.feed != nil:
-			case err == io.EOF:
-				return
-			default:
-				yield(Item{}, in.Unreadable(at, err))
-				return
-			}
+		r := lineReader{Input: in, yield: yield, at: Position{File: in.place()}}
+		for r.next(ctx) {
 		}
 	}
+}
+
+// lineReader reads the lines of an input and yields them.
+type lineReader struct {
+	*Input
+	yield  func(Item, error) bool
+	at     Position // of the line
+	offset int64    // of the next line
+}
+
+// next reads a line or pauses. It reports whether to continue reading.
+func (r *lineReader) next(ctx context.Context) bool {
+	if err := context.Cause(ctx); err != nil {
+		r.yield(Item{}, err)
+		return false
+	}
+	if r.feed != nil && r.feed.size >= PartBytes && !r.feed.pause(false, r.yield) {
+		return false
+	}
+	text, size, err := readLine(r.reader, r.limits.Item, r.inMemory)
+	defer runtime.KeepAlive(text) // the line is its memory
+	ended := err == io.EOF
+	if r.feed != nil && ended && size == 0 {
+		return r.feed.pause(true, r.yield)
+	}
+	var line []byte
+	if text != nil {
+		line = text.Bytes()
+	}
+	r.at.Line++
+	if r.feed != nil {
+		r.feed.line(r.at.Line, line)
+	}
+	r.at.Offset = r.offset
+	r.offset += size
+	if (size > 0 || err == nil) && !r.yieldLine(line, size, ended, text) {
+		return false
+	}
+	if err != nil && !ended {
+		r.yield(Item{}, r.Unreadable(r.at, err))
+		return false
+	}
+	return !ended || r.feed != nil
+}
+
+// yieldLine yields a line unless it is blank. The line is nil if it is too long. open is set if it has no end. It reports whether
+// to continue reading.
+func (r *lineReader) yieldLine(line []byte, size int64, open bool, text *scratch.Text) bool {
+	if line == nil {
+		return r.yield(Item{}, Damaged(r.at, TooLarge("line", size, r.limits.Item)))
+	}
+	line = trimLine(line)
+	if len(line) == 0 {
+		return true
+	}
+	r.at.Item++
+	if r.at.Line == 1 {
+		line = bytes.TrimPrefix(line, byteOrderMark)
+	}
+	if err := r.guard.item(); err != nil {
+		r.yield(Item{}, r.Unreadable(r.at, err))
+		return false
+	}
+	return r.yield(Item{Raw: line, At: r.at, objects: r.limits.Objects, open: open, feed: r.feed, text: text}, nil)
 }
 
 // trimLine returns a line without space around it, and without zero bytes before it: after a power loss, some file systems

@@ -337,6 +337,7 @@ func (o *opening) zip(name string, f *os.File, depth int, within *guard) error {
 	return nil
 }
 
+// zipFolder reads the files of a folder of an archive in the order of their names.
 func (o *opening) zipFolder(archive, dir string, members []*zip.File, depth int, g *guard) error {
 	slices.SortStableFunc(members, func(a, b *zip.File) int { return strings.Compare(a.Name, b.Name) })
 	byName := make(map[string]*zip.File, len(members))

@@ -152,6 +152,11 @@ func (r *reading) input(in *Input) error {
 		f, ok = detect(r.formats, in)
 	}
 	if !ok {
+		for _, f := range r.formats {
+			if f.IsBeside != nil && f.IsBeside(in) {
+				return r.send(Event{Input: in.Opened(f)})
+			}
+		}
 		if _, err := in.reader.Peek(1); err == nil {
 			return r.send(Event{Ignored: cmp.Or(in.place(), "input")})
 		}

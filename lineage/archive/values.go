@@ -29,16 +29,11 @@ func (in *Input) Values(ctx context.Context) iter.Seq2[Item, error] {
 func EachItem(ctx context.Context, in *Input, read func(Item) (*Conversation, error)) iter.Seq2[*Conversation, error] {
 	return func(yield func(*Conversation, error) bool) {
 		for item, err := range in.Values(ctx) {
-			if err != nil {
-				if !yield(nil, err) {
-					return
+			var c *Conversation
+			if err == nil {
+				if c, err = read(item); err != nil {
+					c, err = nil, Damaged(item.At, err)
 				}
-				continue
-			}
-			c, err := read(item)
-			if err != nil {
-				err = Damaged(item.At, err)
-				c = nil
 			}
 			if !yield(c, err) {
 				return

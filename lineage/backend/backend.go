@@ -52,17 +52,18 @@ type Options struct {
 	// nothing is applied and the error matches ErrConflict, or ErrExists if it should not
 	// exist.
 	Threads []ExpectThread
-	// Contexts are states that contexts must have just before the commit, with the same
-	// errors.
+	// Contexts are states that contexts must have just before the commit. The errors are those of
+	// Threads.
 	Contexts []ExpectContext
 	// Once, if not nil, identifies the commit as a request of a session: it is applied once,
 	// however often it is sent.
 	Once *Once
-	// Branches and Checkpoints are states that names must have just before the commit, with
-	// the same errors.
+	// Branches and Checkpoints are states that names must have just before the commit. The errors
+	// are those of Threads.
 	Branches    []ExpectBranch
 	Checkpoints []ExpectCheckpoint
-	// Values are states that values must have just before the commit, with the same errors.
+	// Values are states that values must have just before the commit. The errors are those of
+	// Threads.
 	Values []ExpectValue
 	// Sources are spans that source ids of usages must find just before the commit. If one
 	// differs, nothing is applied and the error matches ErrExists if it should find none, or

@@ -82,8 +82,9 @@ func (im *importer) newBlocks(c *structure.Commit, placed [][]structure.Record, 
 		}
 		// If only known spans use the block, the store has it or has erased it. An erased large block is stored again
 		// at the end, because its chunks are in earlier entries.
-		added, isUsed := used[b.ID]
-		if isUsed && !added || ours != nil || erased && (!added || b.Tree.Size > 0) {
+		byNew, isUsed := used[b.ID]
+		onlyByKnown := isUsed && !byNew
+		if onlyByKnown || ours != nil || erased && (!byNew || b.Tree.Size > 0) {
 			im.keep(b, ours, erased)
 			continue
 		}

@@ -188,10 +188,11 @@ func (im *importer) localHome(h structure.Home) (structure.Home, error) {
 	return t.Home(), nil
 }
 
+// windowSize is the number of digests that are read at once.
 const windowSize = 256
 
 // digestAt returns the digest at a place of the run in the store. Up to that place the run is the same as in the
-// bundle.
+// bundle. The digests of the places after it are kept for the next calls.
 func (im *importer) digestAt(l *incoming, place uint64) (structure.Digest, error) {
 	if i := place - l.first; l.window != nil && place >= l.first && i < uint64(len(l.window)) {
 		return l.window[i], nil

@@ -74,6 +74,7 @@ func (e *exporter) everything() error {
 	return e.values(len(e.o.Threads)+len(e.o.Contexts) == 0)
 }
 
+// group writes a thread with its contexts, their parents, and its names.
 func (e *exporter) group(g group) error {
 	if err := e.thread(g.thread); err != nil {
 		return err

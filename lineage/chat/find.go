@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// findForeign is find for an id that foreignID returned.
+// findForeign finds the message with an id that foreignID returned, in any thread.
 func (s *state) findForeign(ctx context.Context, id string) (backend.Found, bool, error) {
 	first, rest, _ := strings.Cut(id, "/")
 	thread, noThread := structure.ParseID[structure.ThreadID](first)

@@ -18,7 +18,8 @@
 //   - What it writes for a subject depends on the state of the subject in the snapshot, and not on the window. The
 //     same window may be applied again, from a newer state.
 //   - What the snapshot does not have is gone: deleted, erased, or removed by a collection, which the feed does not
-//     report. What a subject refers to may be in a later window: its state is in the snapshot.
+//     report. What a subject refers to may be in a later window: its state is in the snapshot. Data that must not keep
+//     what a collection removed is pruned: see Follower.Prune.
 //   - Slow work is done before a transaction. What was read from the derived data before is still true in it, because
 //     a transaction does nothing after another process has written.
 //   - A transaction that takes longer than it may is ErrSlow. The window is applied again in smaller ones.
@@ -46,6 +47,8 @@ type Follower[Tx any] struct {
 	Progress func(done, total uint64)
 	// Until, when not zero, lets Run end with ErrUnfinished after the first window that is applied later.
 	Until time.Time
+	// Prune lets Run end with a window without commits, in which Window.Prune is set.
+	Prune bool
 }
 
 // ErrSlow is returned by Target.Write when a transaction takes longer than it may, and by Follower.Run when the smallest
@@ -118,7 +121,7 @@ func (f *Follower[Tx]) pass(ctx context.Context, r *Report, s *scale) error {
 	if r.Transactions == 0 {
 		r.From = mark.At
 	}
-	if r.To = mark.At; done {
+	if r.To = mark.At; done && !f.Prune {
 		return nil
 	}
 	if mark.Seen.Number > head.Number {
@@ -130,7 +133,17 @@ func (f *Follower[Tx]) pass(ctx context.Context, r *Report, s *scale) error {
 	if !mark.Settled() {
 		p.seen = mark.Seen.Number
 	}
-	return f.apply(ctx, p)
+	if !done {
+		if err := f.apply(ctx, p); err != nil {
+			return err
+		}
+	}
+	if !f.Prune {
+		return nil
+	}
+	w := p.window()
+	w.Prune = true
+	return w.apply(ctx)
 }
 
 // Limits of a window.

@@ -47,6 +47,15 @@ func (p place) Rows(require.TestingT) []string {
 	return lines(rows)
 }
 
+func (p place) Prune(t require.TestingT, store *lineage.Store) {
+	f := (&handle{memory: p.memory, t: t}).follower(store)
+	f.Prune = true
+	_, err := f.Run(bg)
+	require.NoError(t, err)
+}
+
+func (p place) Whole(require.TestingT) []string { return lines(p.rows) }
+
 func (p place) Number(require.TestingT) int { return int(p.mark.At.Number) }
 
 // updater is a handle that follows a store.

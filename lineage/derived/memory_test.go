@@ -121,6 +121,9 @@ func (h *handle) Apply(ctx context.Context, w *derived.Window[*transaction]) err
 	if err := h.step("apply"); err != nil {
 		return err
 	}
+	if w.Prune {
+		return h.prune(ctx, w)
+	}
 	if h.limit > 0 {
 		require.Less(h.t, len(w.Changes.Threads)+len(w.Changes.Contexts)+len(w.Changes.Runs), h.limit+10)
 	}
@@ -203,6 +206,33 @@ func (h *handle) Apply(ctx context.Context, w *derived.Window[*transaction]) err
 			}
 		}
 		return nil
+	})
+}
+
+// prune deletes spans and content that the state does not have.
+func (h *handle) prune(ctx context.Context, w *derived.Window[*transaction]) error {
+	require.Zero(h.t, w.From.Number-w.To.Number)
+	return w.Finish(ctx, func(tx *transaction) (err error) {
+		maps.DeleteFunc(tx.rows, func(key, _ string) bool {
+			name, isSpan := strings.CutPrefix(key, "span ")
+			id, isContent := strings.CutPrefix(key, "content ")
+			switch {
+			case isSpan:
+				ref, parseErr := structure.ParseSpanRef(name)
+				last, lastErr := w.State.Last(ctx, ref.Run)
+				if !errors.Is(lastErr, lineage.ErrNotFound) {
+					err = errors.Join(err, parseErr, lastErr)
+				}
+				return last.Seq < ref.Seq
+			case isContent:
+				parsed, parseErr := content.ParseID(id)
+				has, hasErr := w.State.Has(ctx, []content.ID{parsed})
+				err = errors.Join(err, parseErr, hasErr)
+				return hasErr == nil && !has[0]
+			}
+			return false
+		})
+		return err
 	})
 }
 

@@ -36,6 +36,9 @@ type Window[Tx any] struct {
 	// state.
 	Again   bool
 	Changes *Changes
+	// Prune is set if Apply must remove what State no longer has. All of the data is of State then, and there are no
+	// changes.
+	Prune bool
 	// Commits are the commits, if Follower.Commits is set. They must not be changed.
 	Commits []*structure.Commit
 

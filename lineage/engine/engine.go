@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lineage-store/lineage/internal/semaphore"
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
@@ -45,7 +46,7 @@ type Engine struct {
 	keepActive bool
 
 	// busy serialises the operations that use the store.
-	busy chan struct{}
+	busy semaphore.Semaphore
 
 	// mu guards the fields below. It is not held while the store is used.
 	mu        sync.Mutex
@@ -212,12 +213,10 @@ func (e *Engine) waiting() []*Fragment {
 
 // begin waits until no other operation uses the store. end must be called.
 func (e *Engine) begin(ctx context.Context) (end func(), err error) {
-	select {
-	case e.busy <- struct{}{}:
-		return func() { <-e.busy }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := e.busy.Acquire(ctx); err != nil {
+		return nil, err
 	}
+	return e.busy.Release, nil
 }
 
 // seen returns the branch as last read.

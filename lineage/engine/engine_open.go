@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/lineage-store/lineage/internal/semaphore"
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
@@ -12,7 +13,7 @@ func Open(ctx context.Context, store chat.Store, o Options) (*Engine, error) {
 	if o.UserID == "" {
 		return nil, &chat.Error{Subject: chat.SubjectChat, ID: o.ChatID, Err: chat.ErrInvalid, Detail: "no user id"}
 	}
-	e := &Engine{store: store, chatID: o.ChatID, decode: o.Decode, keepActive: o.Branch != "", busy: make(chan struct{}, 1)}
+	e := &Engine{store: store, chatID: o.ChatID, decode: o.Decode, keepActive: o.Branch != "", busy: semaphore.New(1)}
 	if o.Metadata != nil {
 		if _, err := e.merged(nil, o.Metadata); err != nil {
 			return nil, err

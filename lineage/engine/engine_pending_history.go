@@ -29,7 +29,7 @@ func (e *Engine) pendingHistory(ctx context.Context, head chat.Ref, pending []Fr
 	if err != nil || len(saved) == 0 {
 		return pendingHistory{after: head, fragments: pending}, err
 	}
-	l := pendingHistory{after: head, versions: make(map[string]bool)}
+	h := pendingHistory{after: head, versions: make(map[string]bool)}
 	var same []string
 	for _, f := range pending {
 		m, ok := saved[f.ID]
@@ -43,34 +43,34 @@ func (e *Engine) pendingHistory(ctx context.Context, head chat.Ref, pending []Fr
 		if unchanged {
 			same = append(same, f.ID)
 		} else {
-			l.versions[f.ID] = true
+			h.versions[f.ID] = true
 		}
 	}
-	for more := true; more; {
-		if err := e.part(ctx, &l, pending, saved); err != nil {
+	for more := true; more; { // a new version may move the fork, and so make others
+		if err := e.setFork(ctx, &h, pending, saved); err != nil {
 			return pendingHistory{}, err
 		}
-		if more, err = e.addVersions(ctx, &l, same); err != nil {
+		if more, err = e.addVersions(ctx, &h, same); err != nil {
 			return pendingHistory{}, err
 		}
 	}
 	for _, f := range pending {
-		if _, ok := saved[f.ID]; !ok || l.versions[f.ID] {
-			l.fragments = append(l.fragments, f)
+		if _, ok := saved[f.ID]; !ok || h.versions[f.ID] {
+			h.fragments = append(h.fragments, f)
 		}
 	}
-	return l, nil
+	return h, nil
 }
 
-// part makes the history fork before the earliest of the new versions.
-func (e *Engine) part(ctx context.Context, l *pendingHistory, pending []Fragment, saved map[string]chat.Message) error {
+// setFork makes the history fork before the earliest of the new versions.
+func (e *Engine) setFork(ctx context.Context, h *pendingHistory, pending []Fragment, saved map[string]chat.Message) error {
 	position := 0
 	for _, f := range pending {
-		if !l.versions[f.ID] {
+		if !h.versions[f.ID] {
 			continue
 		}
-		if len(l.versions) == 1 {
-			l.after = saved[f.ID].ParentID
+		if len(h.versions) == 1 {
+			h.after = saved[f.ID].ParentID
 			return nil
 		}
 		n, err := e.store.CountMessages(ctx, e.chatID, f.ID)
@@ -78,25 +78,25 @@ func (e *Engine) part(ctx context.Context, l *pendingHistory, pending []Fragment
 			return err
 		}
 		if position == 0 || n < position {
-			l.after, position = saved[f.ID].ParentID, n
+			h.after, position = saved[f.ID].ParentID, n
 		}
 	}
 	return nil
 }
 
 // addVersions adds those messages to the versions that the history does not have, and reports whether there are any.
-func (e *Engine) addVersions(ctx context.Context, l *pendingHistory, same []string) (more bool, err error) {
+func (e *Engine) addVersions(ctx context.Context, h *pendingHistory, same []string) (more bool, err error) {
 	if len(same) == 0 {
 		return false, nil
 	}
 	off := make(map[string]bool)
 	for _, id := range same {
-		if !l.versions[id] {
+		if !h.versions[id] {
 			off[id] = true
 		}
 	}
-	if l.after != "" && len(off) > 0 {
-		for m, err := range e.store.Ancestors(ctx, e.chatID, string(l.after)) {
+	if h.after != "" && len(off) > 0 {
+		for m, err := range e.store.Ancestors(ctx, e.chatID, string(h.after)) {
 			if err != nil {
 				return false, err
 			}
@@ -105,7 +105,7 @@ func (e *Engine) addVersions(ctx context.Context, l *pendingHistory, same []stri
 			}
 		}
 	}
-	maps.Copy(l.versions, off)
+	maps.Copy(h.versions, off)
 	return len(off) > 0, nil
 }
 

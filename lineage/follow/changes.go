@@ -34,28 +34,30 @@ func (r *run) pathChanged(ctx context.Context, path string) {
 		return
 	}
 	for _, p := range r.watch.foldersAt(filepath.Dir(path)) {
-		name, ok := p.name(path)
-		if !ok {
-			continue
-		}
-		files := []string{name}
-		if base := besideOf(name); base != name && exists(filepath.Join(p.real, filepath.FromSlash(base))) {
-			files = append(files, base)
-		}
-		if files = slices.DeleteFunc(files, func(name string) bool { return p.file(name) < 0 }); len(files) > 0 {
-			for _, name := range files {
-				if f := r.fileAt(p, name); f != nil {
+		if name, ok := p.name(path); ok && !r.filesChanged(p, name) {
+			if info, err := os.Lstat(path); err == nil && info.IsDir() {
+				for _, f := range r.walk(ctx, p, name, nil) {
 					r.look(f)
 				}
 			}
-			continue
-		}
-		if info, err := os.Lstat(path); err == nil && info.IsDir() {
-			for _, f := range r.walk(ctx, p, name, nil) {
-				r.look(f)
-			}
 		}
 	}
+}
+
+// filesChanged examines the session files that a name stands for: the file itself, and one that it lies beside. It reports whether
+// there are any.
+func (r *run) filesChanged(p *folder, name string) bool {
+	names := []string{name}
+	if base := besideOf(name); base != name && exists(filepath.Join(p.real, filepath.FromSlash(base))) {
+		names = append(names, base)
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return p.file(name) < 0 })
+	for _, name := range names {
+		if f := r.fileAt(p, name); f != nil {
+			r.look(f)
+		}
+	}
+	return len(names) > 0
 }
 
 // folderChanged examines a watched folder: the files in it, because another folder may have taken its name, or the

@@ -46,17 +46,32 @@ const (
 	storeLast  = 30 * time.Second
 )
 
-// stop stops watching and closes the files that are read. It saves what was read, also after ctx has ended.
+// stop stops watching and closes the files that are read. It saves what was read. After ctx has ended, it does so for saveTime:
+// what is not saved then is read again by a later run.
 func (r *run) stop(ctx context.Context) (failed error) {
 	r.watch.close()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
-	defer cancel()
+	saving, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() {
+		select {
+		case <-saving.Done():
+		case <-time.After(saveTime):
+			cancel(errLate)
+		}
+	})()
 	for len(r.active) > 0 {
 		f := r.active[0]
-		failed = cmp.Or(failed, r.setAside(ctx, f, r.closeReader(ctx, f)))
+		failed = cmp.Or(failed, r.setAside(saving, f, r.closeReader(saving, f)))
 	}
-	return cmp.Or(failed, r.save(ctx))
+	failed = cmp.Or(failed, r.save(saving))
+	if context.Cause(saving) == errLate && (errors.Is(failed, errLate) || errors.Is(failed, context.Canceled)) {
+		return nil
+	}
+	return failed
 }
+
+// errLate ends the saving of a run that was stopped.
+var errLate = errors.New("saving took too long")
 
 // follow is an attempt of Run. It ends with an error of the store or of the context.
 func follow(ctx context.Context, store *lineage.Store, o Options, a *attempts) (err error) {

@@ -3,6 +3,7 @@
 package follow
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,6 +36,7 @@ import (
 
 func TestMain(m *testing.M) {
 	campaign.Checks(15) // each opens stores and follows files
+	saveTime = hangs    // the machine may be slow
 	goleak.VerifyTestMain(m)
 }
 
@@ -588,6 +590,39 @@ func TestDeletedThreadStaysDeleted(t *testing.T) {
 	h.append(t, path, line(id, "d", "c", "assistant", "four"))
 	once(t, store, h.options())
 	require.Equal(t, []string{"one", "two", "three", "four"}, texts(t, store, id), "an import brings it back")
+}
+
+// A run has as long as it takes to save what it has read. One that is stopped has a limit, and it is no error that it reached it:
+// the next run reads again what is not saved.
+func TestSavingAfterTheEnd(t *testing.T) {
+	defer func(d time.Duration) { saveTime = d }(saveTime)
+	saveTime = -1
+	h, dir := newHome(t), filepath.Join(t.TempDir(), "store")
+	store, err := lineage.Open(t.Context(), dir, lineage.Options{})
+	require.NoError(t, err)
+	defer store.Close()
+	id, name := session(1)
+	path := filepath.Join(h.project(), name)
+	h.write(t, path, line(id, "a", "", "user", "one"))
+	once(t, store, h.options())
+	events := once(t, store, h.options())
+	require.Empty(t, of(events, Read), "the first run has saved")
+
+	for i, text := range []string{"two", "three", "four"} {
+		f := start(t, store, h.options())
+		h.append(t, path, line(id, string(rune('b'+i)), string(rune('a'+i)), "user", text))
+		h.caughtUp(t, f)
+		f.stop(t)
+	}
+	once(t, store, h.options())
+	require.Equal(t, []string{"one", "two", "three", "four"}, texts(t, store, id))
+	source, err := FindSource(t.Context(), store, h.options().Machine.ID, path)
+	require.NoError(t, err)
+	var exported bytes.Buffer
+	require.NoError(t, source.Export(t.Context(), &exported))
+	file, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(file), exported.String())
 }
 
 func TestProjectsAreLeftOut(t *testing.T) {

@@ -81,20 +81,12 @@ func rowParts(line []byte) iter.Seq[[]byte] {
 			if m.Key != "row" {
 				continue
 			}
-			for c := range rawjson.Members(m.Value) {
-				at, value := m.At+c.At, c.Value
-				for inner := range rawjson.Members(value) {
-					switch {
-					case inner.Key == "$json": // bytes that are JSON
-						at, value = at+inner.At, inner.Value
-					case strings.HasPrefix(inner.Key, "$"): // a value that is none
-						value = nil
-					}
-					break
-				}
-				if !rawjson.IsObject(value) && !rawjson.IsArray(value) {
+			for cell := range rawjson.Members(m.Value) {
+				value, offset := jsonOf(cell.Value)
+				if value == nil {
 					continue
 				}
+				at := m.At + cell.At + offset
 				if !yield(line[done:at]) || !divide(value, 0, len(value), yield) {
 					return
 				}
@@ -103,4 +95,23 @@ func rowParts(line []byte) iter.Seq[[]byte] {
 		}
 		yield(line[done:])
 	}
+}
+
+// jsonOf returns the object or array in a cell and its offset there, nil if there is none. A cell is a value, or an object whose
+// only key begins with $ and says what the value is.
+func jsonOf(cell []byte) (value []byte, offset int) {
+	value = cell
+	for first := range rawjson.Members(cell) {
+		switch {
+		case first.Key == "$json": // bytes that are JSON
+			value, offset = first.Value, first.At
+		case strings.HasPrefix(first.Key, "$"):
+			value = nil
+		}
+		break
+	}
+	if !rawjson.IsObject(value) && !rawjson.IsArray(value) {
+		return nil, 0
+	}
+	return value, offset
 }

@@ -45,13 +45,14 @@ type run struct {
 	waitingSent                   bool
 }
 
-// The states of files are saved when saveMost of them have changed, or after saveAfter. At the end of a run this
-// takes at most saveTime.
+// The states of files are saved when saveMost of them have changed, or after saveAfter.
 const (
 	saveMost  = 256
 	saveAfter = 5 * time.Second
-	saveTime  = time.Second
 )
+
+// saveTime limits how long a run saves states after it was stopped. Tests change it.
+var saveTime = time.Second
 
 // changed marks the state of a file as changed.
 func (r *run) changed(f *file) {

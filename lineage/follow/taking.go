@@ -184,6 +184,7 @@ func (t *taking) branchOf(session string) (thread lineage.ThreadID) {
 	return thread
 }
 
+// findContinued returns the history that a session continues, if lineage resume made it and the place is still there, else nil.
 func (t *taking) findContinued(session string) (*continuing, error) {
 	r, err := FindResumed(t.ctx, t.store, session)
 	if r == nil || err != nil {

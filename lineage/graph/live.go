@@ -216,65 +216,89 @@ func (l *Live) Apply(ctx context.Context, w *derived.Window[*Live]) error {
 
 // changed returns the threads whose graphs must be read again, and the contexts that moved forward.
 func (l *Live) changed(ctx context.Context, w *derived.Window[*Live]) (stale map[lineage.ThreadID]bool, moved []*move, err error) {
-	stale = make(map[lineage.ThreadID]bool)
-	// outdated returns the graph of a thread if it is cached and older than the end of the window, and not stale.
-	outdated := func(id lineage.ThreadID) *cachedGraph {
-		if g := l.graphs[id]; g != nil && g.at < w.To.Number && !stale[id] {
-			return g
-		}
-		return nil
-	}
-	markStale := func(id lineage.ThreadID) {
-		if outdated(id) != nil {
-			stale[id] = true
-		}
-	}
-	for id, change := range w.Changes.Threads {
-		g := outdated(id)
-		if g == nil {
-			continue
-		}
-		t, err := w.State.Thread(ctx, id)
-		if err != nil && !errors.Is(err, lineage.ErrNotFound) {
-			return nil, nil, err
-		}
-		if err != nil || change.Deleted || change.Keeps || t.Active != g.active {
-			markStale(id)
-		}
+	c := &changedGraphs{live: l, window: w, stale: make(map[lineage.ThreadID]bool)}
+	if err := c.readThreads(ctx); err != nil {
+		return nil, nil, err
 	}
 	for _, names := range []map[derived.Name]bool{w.Changes.Branches, w.Changes.Checkpoints} {
 		for name := range names {
-			markStale(name.Thread)
+			c.markStale(name.Thread)
 		}
 	}
 	for id, change := range w.Changes.Contexts {
-		thread, known := l.contexts[id]
-		c, err := w.State.Context(ctx, id)
-		if err != nil && !errors.Is(err, lineage.ErrNotFound) {
-			return nil, nil, err
-		}
-		if err != nil || !known || c.Thread != thread || change.Deleted || change.Stated {
-			markStale(thread)
-			if err == nil {
-				markStale(c.Thread)
-			}
-			continue
-		}
-		g := outdated(thread)
-		if g == nil || !change.Moved {
-			continue
-		}
-		m, err := g.forward(ctx, w.State, &c)
+		m, err := c.readContext(ctx, id, &change)
 		if err != nil {
 			return nil, nil, err
 		}
-		if m == nil {
-			markStale(thread)
+		if m != nil {
+			moved = append(moved, m)
+		}
+	}
+	return c.stale, moved, nil
+}
+
+// changedGraphs finds the graphs that the changes of a window are about.
+type changedGraphs struct {
+	live   *Live
+	window *derived.Window[*Live]
+	stale  map[lineage.ThreadID]bool
+}
+
+// outdated returns the graph of a thread if it is cached and older than the end of the window, and not stale.
+func (c *changedGraphs) outdated(id lineage.ThreadID) *cachedGraph {
+	if g := c.live.graphs[id]; g != nil && g.at < c.window.To.Number && !c.stale[id] {
+		return g
+	}
+	return nil
+}
+
+func (c *changedGraphs) markStale(id lineage.ThreadID) {
+	if c.outdated(id) != nil {
+		c.stale[id] = true
+	}
+}
+
+// readThreads marks the graphs of threads that changed.
+func (c *changedGraphs) readThreads(ctx context.Context) error {
+	for id, change := range c.window.Changes.Threads {
+		g := c.outdated(id)
+		if g == nil {
 			continue
 		}
-		moved = append(moved, m)
+		t, err := c.window.State.Thread(ctx, id)
+		if err != nil && !errors.Is(err, lineage.ErrNotFound) {
+			return err
+		}
+		if err != nil || change.Deleted || change.Keeps || t.Active != g.active {
+			c.markStale(id)
+		}
 	}
-	return stale, moved, nil
+	return nil
+}
+
+// readContext returns the forward move of a context that changed, nil if it has none. Any other change makes its graphs stale.
+func (c *changedGraphs) readContext(ctx context.Context, id lineage.ContextID, change *derived.ContextChange) (*move, error) {
+	thread, known := c.live.contexts[id]
+	now, err := c.window.State.Context(ctx, id)
+	if err != nil && !errors.Is(err, lineage.ErrNotFound) {
+		return nil, err
+	}
+	if err != nil || !known || now.Thread != thread || change.Deleted || change.Stated {
+		c.markStale(thread)
+		if err == nil {
+			c.markStale(now.Thread)
+		}
+		return nil, nil
+	}
+	g := c.outdated(thread)
+	if g == nil || !change.Moved {
+		return nil, nil
+	}
+	m, err := g.forward(ctx, c.window.State, &now)
+	if m == nil && err == nil {
+		c.markStale(thread)
+	}
+	return m, err
 }
 
 // move is a forward move of a context.

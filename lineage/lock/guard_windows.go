@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// guardIsRemovable: an open file cannot be removed, so the empty guard file stays.
+// guardIsRemovable: a removed file keeps its name until all have closed it, so the empty guard file stays.
 const guardIsRemovable = false
 
 // isTransient reports whether err says that a file is open in another process or is being deleted.

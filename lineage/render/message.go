@@ -150,7 +150,7 @@ func Messages(ctx context.Context, items []*transcript.Item, options Options) []
 // classes maps the kinds of items to the styles of their messages.
 var classes = map[transcript.Kind]string{
 	transcript.Prompt: "user", transcript.Answer: "assistant", transcript.Thinking: "assistant", transcript.Call: "assistant", transcript.Result: "tool",
-	transcript.Instruction: "system", transcript.Command: "system", transcript.Reminder: "system",
+	transcript.Instruction: "system", transcript.Reminder: "system",
 }
 
 func classOf(i *transcript.Item) string {
@@ -228,6 +228,7 @@ func (o *page) block(i *transcript.Item) *Block {
 	return b
 }
 
+// call fills a block with a call: what was run, the changes of files, and results.
 func (o *page) call(b *Block, c *transcript.ToolCall) {
 	b.Kind, b.Title, b.What, b.About, b.Text, b.Left = "call", transcript.Start(c.Tool), c.Title, c.About, "", c.Left
 	if c.Text != c.Title {

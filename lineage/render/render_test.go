@@ -11,6 +11,8 @@ import (
 
 	"github.com/alecthomas/chroma/v2/lexers"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
 // No tag of any text gets through, and links lead only to other sites.
@@ -95,6 +97,8 @@ func TestClean(t *testing.T) {
 // Code of known languages is highlighted while there is time and somebody waits for it. What was not highlighted for want of
 // time is the next time.
 func TestHighlighting(t *testing.T) {
+	defer func(d time.Duration) { codeTime = d }(codeTime)
+	codeTime = time.Hour // the machine may be slow
 	for language := range languages {
 		require.NotNil(t, lexers.Get(language), language)
 	}
@@ -120,4 +124,22 @@ func TestHighlighting(t *testing.T) {
 		require.True(t, all)
 		require.Equal(t, plainCode(code), made, language)
 	}
+}
+
+// A command that a person gave is theirs, as in a log. What a program added is not.
+func TestWhoGaveACommand(t *testing.T) {
+	said := func(role, text string) *Message {
+		m := &transcript.Message{ID: "m", Role: role, Body: []byte(text)}
+		speaker, _ := transcript.Line(m)
+		all := Messages(t.Context(), transcript.Items(m, transcript.Options{}), Options{})
+		require.Len(t, all, 1)
+		require.Equal(t, role, speaker)
+		return all[0]
+	}
+	for _, role := range []string{"user", "system"} {
+		m := said(role, "<command-name>/orchestrator</command-name>\n<command-args>the migration</command-args>")
+		require.Equal(t, []string{role, role}, []string{m.Class, m.Who})
+		require.Equal(t, "/orchestrator the migration", m.Blocks[0].Text)
+	}
+	require.Equal(t, "system", said("user", "<system-reminder>be brief</system-reminder>").Who)
 }

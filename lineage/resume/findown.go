@@ -11,12 +11,12 @@ import (
 )
 
 // findOwn returns the agent's own lines with which a history begins, nil if there are none.
-func findOwn(ctx context.Context, h *history, t *sessionFormat, agent follow.Agent, a about) (*ownLines, error) {
-	if t.line == nil {
+func findOwn(ctx context.Context, h *history, format *sessionFormat, agent follow.Agent, a about) (*ownLines, error) {
+	if format.line == nil {
 		return nil, nil
 	}
-	if t.stored != nil {
-		o, err := matchOwn(ctx, func(ctx context.Context) iter.Seq2[follow.SourceLine, error] { return h.stored(ctx, t.stored) }, h, t)
+	if format.stored != nil {
+		o, err := matchOwn(ctx, func(ctx context.Context) iter.Seq2[follow.SourceLine, error] { return h.stored(ctx, format.stored) }, h, format)
 		switch {
 		case notUsable(err):
 			return nil, nil
@@ -30,13 +30,13 @@ func findOwn(ctx context.Context, h *history, t *sessionFormat, agent follow.Age
 		return nil, err
 	}
 	sources = slices.DeleteFunc(sources, func(s *follow.Source) bool { return s.About.Agent != "" && s.About.Agent != agent.Name })
-	return bestOwn(ctx, h, t, sources)
+	return bestOwn(ctx, h, format, sources)
 }
 
 // bestOwn returns the lines of the source that has most of the history.
-func bestOwn(ctx context.Context, h *history, t *sessionFormat, sources []*follow.Source) (best *ownLines, err error) {
+func bestOwn(ctx context.Context, h *history, format *sessionFormat, sources []*follow.Source) (best *ownLines, err error) {
 	for _, source := range sources {
-		o, err := matchOwn(ctx, source.Lines, h, t)
+		o, err := matchOwn(ctx, source.Lines, h, format)
 		switch {
 		case notUsable(err):
 		case err != nil:
@@ -50,8 +50,8 @@ func bestOwn(ctx context.Context, h *history, t *sessionFormat, sources []*follo
 }
 
 // matchOwn matches the lines of a source with the messages of a history.
-func matchOwn(ctx context.Context, all linesOf, h *history, t *sessionFormat) (*ownLines, error) {
-	o := &ownLines{all: all, tree: t.tree, lineOf: make([]int, len(h.spans))}
+func matchOwn(ctx context.Context, all linesOf, h *history, format *sessionFormat) (*ownLines, error) {
+	o := &ownLines{all: all, tree: format.tree, lineOf: make([]int, len(h.spans))}
 	for i := range o.lineOf {
 		o.lineOf[i] = -1
 	}
@@ -59,25 +59,15 @@ func matchOwn(ctx context.Context, all linesOf, h *history, t *sessionFormat) (*
 		if err != nil {
 			return nil, err
 		}
-		l := ownLine{first: -1, last: -1}
-		if rawjson.Valid(line.Raw) && rawjson.IsObject(bytes.TrimSpace(line.Raw)) {
-			if ambiguous(line.Raw) {
-				return nil, errAmbiguous
-			}
-			if err := t.line(line.Raw, &l); err != nil {
-				return nil, err
-			}
-		} else if len(line.Spans) > 0 { // the messages are not on lines of their own
-			return nil, errOldForm
+		l, err := readOwn(&line, format)
+		if err != nil {
+			return nil, err
 		}
 		for _, span := range line.Spans {
 			i, ok := h.index[span]
-			switch {
-			case !ok:
+			if !ok {
 				l.others++
 				continue
-			case l.first < 0:
-				l.first = i
 			}
 			l.last = max(l.last, i)
 			if o.lineOf[i] < 0 {
@@ -87,4 +77,20 @@ func matchOwn(ctx context.Context, all linesOf, h *history, t *sessionFormat) (*
 		o.lines = append(o.lines, l)
 	}
 	return o, nil
+}
+
+// readOwn reads a line, without its place in a history.
+func readOwn(line *follow.SourceLine, format *sessionFormat) (ownLine, error) {
+	l := ownLine{last: -1}
+	switch {
+	case !rawjson.Valid(line.Raw) || !rawjson.IsObject(bytes.TrimSpace(line.Raw)):
+		if len(line.Spans) > 0 { // the messages are not on lines of their own
+			return l, errOldForm
+		}
+		return l, nil
+	case ambiguous(line.Raw):
+		return l, errAmbiguous
+	}
+	err := format.line(line.Raw, &l)
+	return l, err
 }

@@ -50,39 +50,50 @@ func New(ctx context.Context, store *lineage.Store, tip lineage.SpanRef, o Optio
 	if err != nil {
 		return nil, err
 	}
-	if o.Agent == "" {
-		if o.Agent = about.agent; o.Agent == "" {
-			return nil, fmt.Errorf("%w: the thread did not come from an agent", ErrNoWayIn)
-		}
-	}
-	t, agent, err := formatOf(o.Agent)
+	s, err := newSession(about, o)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := folder(o.Dir, about.dir)
-	if err != nil {
-		return nil, err
-	}
-	s := &Session{format: t, now: o.Now, Agent: agent, ID: t.newID(), Dir: dir, Root: agent.Folder(o.Environment), Machine: about.machine, about: about, environment: o.Environment}
-	if t.root != nil {
-		s.Root = t.root(s)
-	}
-	if s.Path, err = t.path(s, o.Now); err != nil {
-		return nil, err
-	}
-	s.Commands = t.commands(s)
 	h, err := readHistory(ctx, store, tip)
 	if err != nil {
 		return nil, err
 	}
 	h.most = cmp.Or(o.MaxMade, maxMade)
 	s.Messages, s.history = len(h.spans), h
-	if s.own, err = findOwn(ctx, h, t, agent, about); err != nil {
+	if s.own, err = findOwn(ctx, h, s.format, s.Agent, about); err != nil {
 		return nil, err
 	}
 	err = s.complete(ctx, h)
 	slices.SortStableFunc(s.Losses, func(a, b lineage.Loss) int { return cmp.Compare(a.Position, b.Position) })
 	return s, err
+}
+
+// newSession returns a session without messages: its agent, id, folder and file.
+func newSession(a about, o Options) (*Session, error) {
+	name := cmp.Or(o.Agent, a.agent)
+	if name == "" {
+		return nil, fmt.Errorf("%w: the thread did not come from an agent", ErrNoWayIn)
+	}
+	format, agent, err := formatOf(name)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := folder(o.Dir, a.dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{
+		Agent: agent, ID: format.newID(), Dir: dir, Root: agent.Folder(o.Environment), Machine: a.machine,
+		environment: o.Environment, format: format, now: o.Now, about: a,
+	}
+	if format.root != nil {
+		s.Root = format.root(s)
+	}
+	if s.Path, err = format.path(s, o.Now); err != nil {
+		return nil, err
+	}
+	s.Commands = format.commands(s)
+	return s, nil
 }
 
 // complete adds the lines that are not the agent's own.
@@ -111,10 +122,7 @@ func (s *Session) complete(ctx context.Context, h *history) error {
 
 // folder returns the folder in which the agent starts, in the form that the agent sees.
 func folder(wanted, threads string) (string, error) {
-	dir := wanted
-	if dir == "" {
-		dir = threads
-	}
+	dir := cmp.Or(wanted, threads)
 	if dir == "" {
 		return "", fmt.Errorf("%w: the thread does not say in which it worked", ErrNoFolder)
 	}

@@ -126,20 +126,13 @@ func makeOpenCode(m *maker, p *excerpt) error {
 	if err != nil {
 		return err
 	}
-	results := make(map[string]contentBlock)
-	for _, t := range turns {
-		for _, b := range t.blocks {
-			if b.kind == "tool_result" {
-				results[b.text("tool_use_id")] = b
-			}
-		}
-	}
-	o := openCodeMessages{m: m, n: m.after.lines, at: m.s.now.UnixMilli(), results: results}
+	o := openCodeMessages{m: m, n: m.after.lines, at: m.s.now.UnixMilli(), results: resultsOf(turns)}
 	o.mode, o.model = m.s.openCodeChoice()
 	o.question = m.s.openCodeMessageID(o.n)
-	if info := rawjson.Last(m.after.line, "info"); info != nil {
-		if o.question = text(info, "id"); text(info, "role") != "user" {
-			o.question = text(info, "parentID")
+	if last := rawjson.Last(m.after.line, "info"); last != nil {
+		o.question = text(last, "parentID")
+		if text(last, "role") == "user" {
+			o.question = text(last, "id")
 		}
 	}
 	for _, t := range turns {
@@ -148,6 +141,19 @@ func makeOpenCode(m *maker, p *excerpt) error {
 		}
 	}
 	return nil
+}
+
+// resultsOf returns the results of calls by the ids of the calls.
+func resultsOf(turns []turn) map[string]contentBlock {
+	results := make(map[string]contentBlock)
+	for _, t := range turns {
+		for _, b := range t.blocks {
+			if b.kind == "tool_result" {
+				results[b.text("tool_use_id")] = b
+			}
+		}
+	}
+	return results
 }
 
 // openCodeMessages adds messages.

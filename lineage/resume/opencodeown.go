@@ -2,6 +2,7 @@ package resume
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -143,11 +144,34 @@ type openCodeEdit struct {
 	next int
 }
 
+// message returns a message for the new session.
 func (e *openCodeEdit) message(raw []byte) []byte {
-	info := rawjson.Last(raw, "info")
-	role, id := text(info, "role"), e.s.openCodeMessageID(e.n)
+	parts := rawjson.Last(raw, "parts")
+	e.id, e.next = e.s.openCodeMessageID(e.n), 0
 	e.n++
-	e.ids[text(info, "id")] = id
+	for range rawjson.Elements(parts) {
+		e.next++
+	}
+	out := append([]byte(`{"info":`), e.info(rawjson.Last(raw, "info"))...)
+	out = append(out, `,"parts":[`...)
+	n := 0
+	for part := range rawjson.Elements(parts) {
+		if part = e.part(part); part == nil {
+			continue
+		}
+		if n > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, e.own(part, openCodePartID(e.id, n), e.id)...)
+		n++
+	}
+	return append(out, "]}"...)
+}
+
+// info returns what a message for the new session states besides its parts.
+func (e *openCodeEdit) info(info []byte) []byte {
+	role := text(info, "role")
+	e.ids[text(info, "id")] = e.id
 	info = ungranted(rawjson.RemoveFunc(info, func(key string) bool {
 		switch key {
 		case "tools", "format", "structured":
@@ -157,50 +181,32 @@ func (e *openCodeEdit) message(raw []byte) []byte {
 		}
 		return false
 	}))
-	info = setText(setText(info, "id", id), "sessionID", e.s.ID)
-	// Messages are sorted by time. New messages must follow these.
-	times := rawjson.Last(info, "time")
-	created, _ := count(rawjson.Last(times, "created"))
-	if at := max(e.at, min(created, e.s.now.UnixMilli())); at != created || e.at == 0 {
-		times, created = set(times, "created", strconv.AppendInt(nil, at, 10)), at
-	}
-	e.at = created
-	info = set(info, "time", times)
+	info = setText(setText(info, "id", e.id), "sessionID", e.s.ID)
+	info = set(info, "time", e.times(rawjson.Last(info, "time")))
 	if role == "user" {
-		e.question = id
-		info = setText(info, "agent", e.mode)
-	} else {
-		parent, ok := e.ids[text(info, "parentID")]
-		if !ok {
-			if parent = e.question; parent == "" {
-				parent = id
-			}
-		}
-		info = setText(info, "parentID", parent)
-		if rawjson.Last(info, "agent") == nil {
-			info = setText(info, "agent", text(info, "mode"))
-		}
-		if failed := rawjson.Last(info, "error"); failed != nil {
-			info = set(info, "error", openCodeError(failed))
-		}
+		e.question = e.id
+		return setText(info, "agent", e.mode)
 	}
-	out := append(append([]byte(`{"info":`), info...), `,"parts":[`...)
-	n := 0
-	e.id, e.next = id, 0
-	for range rawjson.Elements(rawjson.Last(raw, "parts")) {
-		e.next++
+	info = setText(info, "parentID", cmp.Or(e.ids[text(info, "parentID")], e.question, e.id))
+	if rawjson.Last(info, "agent") == nil {
+		info = setText(info, "agent", text(info, "mode"))
 	}
-	for part := range rawjson.Elements(rawjson.Last(raw, "parts")) {
-		if part = e.part(part); part == nil {
-			continue
-		}
-		if n > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, e.own(part, openCodePartID(id, n), id)...)
-		n++
+	if failed := rawjson.Last(info, "error"); failed != nil {
+		info = set(info, "error", openCodeError(failed))
 	}
-	return append(out, "]}"...)
+	return info
+}
+
+// times returns the times of a message, of which that of its creation is not before that of the message above, nor after now.
+// Messages are sorted by it, and new ones must follow.
+func (e *openCodeEdit) times(times []byte) []byte {
+	created, _ := count(rawjson.Last(times, "created"))
+	first := e.at == 0
+	e.at = max(e.at, min(created, e.s.now.UnixMilli()))
+	if e.at == created && !first {
+		return times
+	}
+	return set(times, "created", strconv.AppendInt(nil, e.at, 10))
 }
 
 // own sets the ids of a part.

@@ -18,7 +18,7 @@ type ownLines struct {
 	lines  []ownLine
 	// lineOf maps the spans of the history to their lines, as far as there are lines.
 	lineOf []int
-	// upTo is the number of spans that are written with these lines. keep tells for each line whether it is written.
+	// upTo is the number of spans that are written with these lines. keep has for each line whether it is written.
 	upTo int
 	keep []bool
 }
@@ -28,8 +28,8 @@ type linesOf func(ctx context.Context) iter.Seq2[follow.SourceLine, error]
 
 // ownLine describes a line of a session.
 type ownLine struct {
-	// first and last are the indexes in the history of the line's messages, -1 if it has none.
-	first, last int
+	// last is the index in the history of the line's last message, -1 if it has none.
+	last int
 	// isMessage is set if the line is a message. others is the number of its messages and records that are not in the
 	// history. beside is the number of these that are records of the line itself.
 	isMessage      bool
@@ -39,17 +39,12 @@ type ownLine struct {
 	id, parent string
 }
 
+// isComplete reports whether the history has all messages of the line.
+func (l *ownLine) isComplete() bool { return l.others <= l.beside }
+
 // cut limits the lines to those of at most n spans of the history, and reports whether any are left.
 func (o *ownLines) cut(n int) bool {
-	covered, end := 0, -1 // end is the line on which the kept spans end
-	o.upTo = 0
-	for most := -1; covered < n && o.lineOf[covered] >= 0; covered++ {
-		at := o.lineOf[covered]
-		l := &o.lines[at]
-		if most = max(most, at); at == most && l.last == covered && l.others <= l.beside {
-			o.upTo, end = covered+1, at
-		}
-	}
+	end := o.cover(n)
 	if o.upTo == 0 {
 		return false
 	}
@@ -61,15 +56,33 @@ func (o *ownLines) cut(n int) bool {
 	for i := range o.keep {
 		o.keep[i] = true
 	}
-	for end++; end < len(o.lines) && o.lines[end].follows; end++ {
+	for next := end + 1; next < len(o.lines) && o.lines[next].follows; next++ {
 		o.keep = append(o.keep, true)
 	}
 	return true
 }
 
+// cover sets upTo to the largest number of spans, at most n, with which the history begins and that complete lines have in its
+// order. It returns the line with the last of these spans.
+func (o *ownLines) cover(n int) (end int) {
+	o.upTo = 0
+	last := 0 // line of the spans before this one
+	for span := 0; span < n && o.lineOf[span] >= 0; span++ {
+		at := o.lineOf[span]
+		if at < last {
+			continue
+		}
+		last = at
+		if l := &o.lines[at]; l.last == span && l.isComplete() {
+			o.upTo, end = span+1, at
+		}
+	}
+	return end
+}
+
 // keepTree keeps the messages of the history, the records that connect them, and records without an id.
 func (o *ownLines) keepTree() {
-	byID := make(map[string]int, len(o.keep))
+	byID := make(map[string]int, len(o.keep)) // the first line with each id
 	for i := range o.keep {
 		if id := o.lines[i].id; id != "" {
 			if _, ok := byID[id]; !ok {
@@ -78,28 +91,31 @@ func (o *ownLines) keepTree() {
 		}
 	}
 	for i := range o.keep {
-		l := &o.lines[i]
-		if !l.isMessage && l.id == "" {
+		switch l := &o.lines[i]; {
+		case l.isMessage && o.within(i):
+			o.keepWithParents(i, byID)
+		case !l.isMessage && l.id == "":
 			o.keep[i] = true
 		}
-		if !l.isMessage || !o.within(i) {
-			continue
+	}
+}
+
+// keepWithParents keeps a line and the lines above it, up to a message of another history.
+func (o *ownLines) keepWithParents(at int, byID map[string]int) {
+	for !o.keep[at] {
+		o.keep[at] = true
+		above, ok := byID[o.lines[at].parent]
+		if !ok || above >= at || o.lines[above].isMessage && !o.within(above) {
+			return
 		}
-		for at := i; !o.keep[at]; {
-			o.keep[at] = true
-			above, ok := byID[o.lines[at].parent]
-			if !ok || above >= at || o.lines[above].isMessage && !o.within(above) {
-				break
-			}
-			at = above
-		}
+		at = above
 	}
 }
 
 // within reports whether the messages on a line are in the part of the history that is kept.
 func (o *ownLines) within(line int) bool {
 	l := &o.lines[line]
-	return l.last >= 0 && l.last < o.upTo && l.others <= l.beside
+	return l.last >= 0 && l.last < o.upTo && l.isComplete()
 }
 
 // each calls visit for each kept line, without its line end. Lines that are not JSON objects are left out.

@@ -145,7 +145,7 @@ func makePi(m *maker, p *excerpt) error {
 	if err != nil {
 		return err
 	}
-	e := piEntries{m: m, above: m.after.id, tools: make(map[string]string), taken: make(map[string]bool)}
+	e := piEntries{m: m, at: m.s.now.UnixMilli(), above: m.after.id, tools: make(map[string]string), taken: make(map[string]bool)}
 	if m.s.own == nil {
 		header, err := marshal(map[string]any{"type": "session", "version": 3, "id": m.s.ID, "timestamp": stamp(m.s.now), "cwd": m.s.Dir})
 		if err != nil {
@@ -153,49 +153,64 @@ func makePi(m *maker, p *excerpt) error {
 		}
 		m.add(header)
 	}
-	at := m.s.now.UnixMilli()
 	for _, t := range turns {
 		if t.role == "assistant" {
-			answer := piAssistant{Role: "assistant", Content: []any{}, API: "unknown", Provider: "unknown", Model: "unknown", Stop: "stop", Timestamp: at}
-			for _, b := range t.blocks {
-				content := e.content(b)
-				if call, ok := content.(piCall); ok {
-					answer.Stop = "toolUse"
-					e.tools[call.ID] = call.Name
-				}
-				answer.Content = append(answer.Content, content)
-			}
-			e.add(answer)
-			continue
-		}
-		var parts []any
-		for _, b := range t.blocks {
-			if b.kind != "tool_result" {
-				parts = append(parts, e.content(b))
-				continue
-			}
-			r := piResult{Role: "toolResult", CallID: b.text("tool_use_id"), Content: []any{}, Failed: rawjson.IsTrue(rawjson.Last(b.raw, "is_error")), Timestamp: at}
-			r.Tool = e.tools[r.CallID]
-			switch output := rawjson.Last(b.raw, "content"); {
-			case rawjson.IsString(output):
-				r.Content = append(r.Content, piText{"text", rawjson.Str(output)})
-			default:
-				for raw := range rawjson.Elements(output) {
-					r.Content = append(r.Content, e.content(contentBlock{text(raw, "type"), raw}))
-				}
-			}
-			e.add(r)
-		}
-		if len(parts) > 0 {
-			e.add(piUser{"user", parts, at})
+			e.addAnswer(t)
+		} else {
+			e.addUser(t)
 		}
 	}
 	return e.err
 }
 
+// addAnswer adds a turn of the assistant.
+func (e *piEntries) addAnswer(t turn) {
+	answer := piAssistant{Role: "assistant", Content: []any{}, API: "unknown", Provider: "unknown", Model: "unknown", Stop: "stop", Timestamp: e.at}
+	for _, b := range t.blocks {
+		content := e.content(b)
+		if call, ok := content.(piCall); ok {
+			answer.Stop = "toolUse"
+			e.tools[call.ID] = call.Name
+		}
+		answer.Content = append(answer.Content, content)
+	}
+	e.add(answer)
+}
+
+// addUser adds a turn of the user: each result of a tool, and then everything else.
+func (e *piEntries) addUser(t turn) {
+	var others []any
+	for _, b := range t.blocks {
+		if b.kind == "tool_result" {
+			e.add(e.result(b))
+		} else {
+			others = append(others, e.content(b))
+		}
+	}
+	if len(others) > 0 {
+		e.add(piUser{"user", others, e.at})
+	}
+}
+
+// result returns a result of a tool in the form of pi.
+func (e *piEntries) result(b contentBlock) piResult {
+	call := b.text("tool_use_id")
+	r := piResult{Role: "toolResult", CallID: call, Tool: e.tools[call], Content: []any{}, Failed: rawjson.IsTrue(rawjson.Last(b.raw, "is_error")), Timestamp: e.at}
+	output := rawjson.Last(b.raw, "content")
+	if rawjson.IsString(output) {
+		r.Content = append(r.Content, piText{"text", rawjson.Str(output)})
+		return r
+	}
+	for raw := range rawjson.Elements(output) {
+		r.Content = append(r.Content, e.content(contentBlock{text(raw, "type"), raw}))
+	}
+	return r
+}
+
 // piEntries adds entries, each as a child of the previous one.
 type piEntries struct {
 	m     *maker
+	at    int64 // time of the entries, in milliseconds
 	above string
 	tools map[string]string // tools of calls
 	taken map[string]bool   // ids of entries

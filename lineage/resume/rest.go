@@ -14,39 +14,45 @@ const callsBack = 256
 // the own lines end before the call.
 func (h *history) rest(ctx context.Context, s *Session) (*excerpt, error) {
 	for {
-		upTo := 0
+		upTo, losses := 0, len(s.Losses)
 		if s.own != nil {
 			upTo = s.own.upTo
 		}
-		losses := len(s.Losses)
-		p, err := h.read(ctx, upTo, len(h.spans), s.lose)
-		if err != nil || s.own == nil || len(p.messages) == 0 {
-			return p, err
+		rest, err := h.read(ctx, upTo, len(h.spans), s.lose)
+		if err != nil || s.own == nil {
+			return rest, err
 		}
-		open := openResults(p.messages)
-		if len(open) == 0 {
-			return p, nil
-		}
-		before, err := h.read(ctx, max(0, upTo-callsBack), upTo, func(lineage.Loss) {})
+		call, found, err := h.callOf(ctx, openResults(rest.messages), upTo)
 		if err != nil {
 			return nil, err
 		}
-		first := -1
-		for i, m := range before.messages {
-			for j := range m.Parts {
-				if c := &m.Parts[j]; c.Kind == message.CallKind && open[c.CallID] && first < 0 {
-					first = before.from[i]
-				}
-			}
+		if !found {
+			return rest, nil
 		}
-		if first < 0 {
-			return p, nil
-		}
-		if !s.own.cut(first) {
+		if !s.own.cut(call) {
 			s.own = nil
 		}
 		s.Losses = s.Losses[:losses]
 	}
+}
+
+// callOf returns the index of the first span with one of the calls, of those shortly before an index.
+func (h *history) callOf(ctx context.Context, calls map[string]bool, before int) (span int, found bool, err error) {
+	if len(calls) == 0 {
+		return 0, false, nil
+	}
+	earlier, err := h.read(ctx, max(0, before-callsBack), before, func(lineage.Loss) {})
+	if err != nil {
+		return 0, false, err
+	}
+	for i, m := range earlier.messages {
+		for j := range m.Parts {
+			if c := &m.Parts[j]; c.Kind == message.CallKind && calls[c.CallID] {
+				return earlier.from[i], true, nil
+			}
+		}
+	}
+	return 0, false, nil
 }
 
 // openResults returns the ids of results whose calls are not among the messages before them.

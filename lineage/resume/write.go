@@ -111,33 +111,38 @@ func (s *Session) File() string { return filepath.Join(s.Root, filepath.FromSlas
 // the session, Write also creates a file that names the folder. The names must be free. Links below Root are not followed
 // out of it. A file that cannot be written completely is removed.
 func (s *Session) Write(ctx context.Context) (size Size, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("session %s: %w", s.ID, err)
+		}
+	}()
 	if err := s.remember(ctx); err != nil {
-		return size, fmt.Errorf("session %s: %w", s.ID, err)
+		return size, err
 	}
 	if err := os.MkdirAll(s.Root, 0o700); err != nil {
-		return size, fmt.Errorf("session %s: %w", s.ID, err)
+		return size, err
 	}
 	root, err := os.OpenRoot(s.Root)
 	if err != nil {
-		return size, fmt.Errorf("session %s: %w", s.ID, err)
+		return size, err
 	}
 	defer root.Close()
 	for _, f := range s.also {
 		if err := f.exclusive(root); err != nil {
-			return size, fmt.Errorf("session %s: %w", s.ID, err)
+			return size, err
 		}
 	}
 	if err := root.MkdirAll(path.Dir(s.Path), 0o700); err != nil {
-		return size, fmt.Errorf("session %s: %w", s.ID, err)
+		return size, err
 	}
 	f, err := root.OpenFile(s.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return size, fmt.Errorf("session %s: %w", s.ID, err)
+		return size, err
 	}
 	size, err = s.Content(ctx, f)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		_ = root.Remove(s.Path)
-		return size, fmt.Errorf("session %s: %w", s.ID, err)
+		return size, err
 	}
 	return size, nil
 }

@@ -33,10 +33,10 @@ func (x *fileIndex) Embed(ctx context.Context) error {
 	if x.options.Embedder.Embed == nil {
 		return fmt.Errorf("the search index has no embedder: %w", lineage.ErrInvalid)
 	}
-	if err := x.file.Enter(ctx, x.embedding); err != nil {
+	if err := x.file.Acquire(ctx, x.embedding); err != nil {
 		return err
 	}
-	defer func() { <-x.embedding }()
+	defer x.embedding.Release()
 	others, err := x.lockEmbedding(ctx)
 	if err != nil {
 		return x.file.Ended(ctx, fmt.Errorf("search index: %w", err))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/searched"
+	"github.com/lineage-store/lineage/internal/semaphore"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -15,7 +16,7 @@ type fileIndex struct {
 	store   *lineage.Store
 	options Options
 
-	embedding chan struct{} // has an element while a goroutine embeds texts
+	embedding semaphore.Semaphore // taken while a goroutine embeds texts
 }
 
 // Close implements index.

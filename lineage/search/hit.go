@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/form"
@@ -32,8 +33,8 @@ type Hit struct {
 	Rank float64
 	// Snippet is a matching part, with words marked by <mark> and </mark>. What programs add to a message of a person, such as
 	// the environment of an agent, is only in it if what the person wrote does not match, without markup and after its name:
-	// "(environment_context) cwd: /src". It has data of the message, such as a language or a rating, only if nothing else
-	// matches. Text is the whole searched text, data included. In a search for a vector they are the start of the nearest
+	// "(environment_context) cwd: /src". System prompts are in it without the tags of their elements. It has data of the message, such
+	// as a language or a rating, only if nothing else matches. Text is the whole searched text, data included. In a search for a vector they are the start of the nearest
 	// text of the hit, and the whole of it.
 	Snippet, Text string
 }
@@ -46,7 +47,7 @@ type foundText struct {
 	id   searched.TextID
 	text string
 	// passages are the parts of the text that are shown where messages are read, none for data.
-	passages []query.Passage
+	passages []transcript.Passage
 }
 
 // show loads a hit. match returns its Text and Snippet, and whether it still matches.
@@ -89,7 +90,7 @@ func (f *activeSearch) show(ctx context.Context, p address, location *searched.L
 // if they match by themselves.
 func (f *activeSearch) match(found []foundText, names []string) (text, snippet string, matches bool) {
 	var texts []string
-	var passages []query.Passage
+	var passages []transcript.Passage
 	for _, s := range found {
 		texts, passages = append(texts, s.text), append(passages, s.passages...)
 	}
@@ -150,21 +151,27 @@ func (f *activeSearch) texts(ctx context.Context, at structure.SpanRef, e *linea
 			}
 		}
 	}
+	shown := slices.ContainsFunc(texts, func(t foundText) bool { return len(t.passages) > 0 })
+	if e.Kind != lineage.Message || len(texts) == 0 || shown {
+		return texts, names, nil
+	}
+	m, err := f.store.Transcribe(ctx, e, lineage.MostText)
+	if err != nil {
+		return nil, nil, err
+	}
+	texts[0].passages = transcript.PassagesOf(m) // the message is data that only its format explains
 	return texts, names, nil
 }
 
 // passages returns the parts of the text of a usage in an entry that are shown, none for data.
-func passages(e *lineage.Entry, u *structure.Usage, r form.Reading, text string) (parts []query.Passage) {
+func passages(e *lineage.Entry, u *structure.Usage, r form.Reading, text string) []transcript.Passage {
 	switch {
 	case u.Piece == structure.DataPiece:
 		return nil
 	case e.Kind != lineage.Message || u.Piece != structure.TextPiece || r != form.Plain:
-		return []query.Passage{{Text: text}}
+		return []transcript.Passage{{Text: text}}
 	}
-	for _, p := range transcript.Passages(e.Role, text, e.Metadata) {
-		parts = append(parts, query.Passage(p))
-	}
-	return parts
+	return transcript.Passages(e.Role, text, e.Metadata)
 }
 
 // summaryText returns the text of a summary of a context.
@@ -179,7 +186,7 @@ func (f *activeSearch) summaryText(ctx context.Context, context structure.Contex
 		return nil, errors.Join(err, errStale)
 	}
 	text, err := searched.ReadText(ctx, f.store.View(), searched.Summary, b, form.Plain)
-	return []foundText{{searched.TextOf(r.Content, form.Plain), text, []query.Passage{{Text: text}}}}, err
+	return []foundText{{searched.TextOf(r.Content, form.Plain), text, []transcript.Passage{{Text: text}}}}, err
 }
 
 // summaryIn returns a summary of a context. It returns ErrNotFound if the summary was deleted since the last update.

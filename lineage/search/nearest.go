@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/internal/vector"
+	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
 // nearText is a text with a vector, and its similarity to the vector searched for.
@@ -86,7 +87,7 @@ func (f *activeSearch) nearest(ctx context.Context, view *fileView) (hits []Hit,
 func (t nearText) match(texts []foundText, _ []string) (text, snippet string, matches bool) {
 	for _, s := range texts {
 		if s.id == t.id {
-			return s.text, cmp.Or(query.Beginning(s.passages), query.Beginning([]query.Passage{{Text: s.text}})), true
+			return s.text, cmp.Or(query.Beginning(s.passages), query.Beginning([]transcript.Passage{{Text: s.text}})), true
 		}
 	}
 	return "", "", false

@@ -18,6 +18,7 @@ import (
 	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/internal/searched"
+	"github.com/lineage-store/lineage/internal/semaphore"
 	"github.com/lineage-store/lineage/internal/vector"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
@@ -49,8 +50,12 @@ func Open(ctx context.Context, store *lineage.Store, dir string, o Options) (*In
 	if e, ok := write.Inner(write.Of(store).Engine()).(searched.Engine); ok && o.Embedder.Embed == nil {
 		return &Index{store, &sharedIndex{e.SearchIndex(), store, o}}, nil
 	}
-	file, err := derivedfile.Open(ctx, store, dir, derivedfile.Config{Name: FileName, Label: "search index", Format: format, Schema: schema, Meta: metaColumns})
-	return &Index{store, &fileIndex{file: file, store: store, options: o, embedding: make(chan struct{}, 1)}}, err
+	file, err := derivedfile.Open(ctx, store, dir, fileConfig())
+	return &Index{store, &fileIndex{file: file, store: store, options: o, embedding: semaphore.New(1)}}, err
+}
+
+func fileConfig() derivedfile.Config {
+	return derivedfile.Config{Name: FileName, Label: "search index", Format: format, Schema: schema, Meta: metaColumns}
 }
 
 // Update brings the index up to date.

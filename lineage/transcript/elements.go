@@ -1,6 +1,9 @@
 package transcript
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // Limits of a text that is read as elements.
 const (
@@ -51,4 +54,26 @@ func elements(text string, depth int) (parts []string, ok bool) {
 		parts = append(parts, within...)
 	}
 	return parts, len(parts) > 0
+}
+
+// tag matches a tag without attributes.
+var tag = regexp.MustCompile(`</?[A-Za-z][A-Za-z0-9_-]*>`)
+
+// untagged returns a text without the tags of elements that are closed in it.
+func untagged(text string) string {
+	closed := make(map[string]bool)
+	for _, t := range tag.FindAllString(text, -1) {
+		if name, ok := strings.CutPrefix(t, "</"); ok {
+			closed["<"+name], closed[t] = true, true
+		}
+	}
+	if len(closed) == 0 {
+		return text
+	}
+	return tag.ReplaceAllStringFunc(text, func(t string) string {
+		if closed[t] {
+			return ""
+		}
+		return t
+	})
 }

@@ -14,13 +14,36 @@ func Passages(role, text string, metadata []byte) (passages []Passage) {
 	r := reader{m: &Message{Role: role}, meta: flagsOf(metadata)}
 	r.text(role, text)
 	for _, i := range r.items {
-		p := Passage{Text: i.Text}
-		if i.Kind == Reminder {
-			p.Label = i.label()
-		}
-		passages = append(passages, p)
+		passages = append(passages, i.passage())
 	}
 	return passages
+}
+
+// PassagesOf returns the texts of a message as they are shown, with what calls ran and what came out. Data is left out.
+func PassagesOf(m *Message) (passages []Passage) {
+	for _, i := range Items(m, Options{}) {
+		switch i.Kind {
+		case Data, File, Note, Mark:
+		case Call:
+			passages = append(passages, Passage{Text: i.Call.Text})
+		case Result:
+			passages = append(passages, Passage{Text: i.Result.Text})
+		default:
+			passages = append(passages, i.passage())
+		}
+	}
+	return passages
+}
+
+// passage returns the text of an item. Instructions are without the tags of their elements.
+func (i *Item) passage() Passage {
+	switch i.Kind {
+	case Reminder:
+		return Passage{Text: i.Text, Label: i.label()}
+	case Instruction:
+		return Passage{Text: untagged(i.Text)}
+	}
+	return Passage{Text: i.Text}
 }
 
 // label returns the name of a reminder, before its text.

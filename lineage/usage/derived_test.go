@@ -121,3 +121,9 @@ func TestOtherFormats(t *testing.T) {
 	require.NoError(t, os.Remove(path))
 	require.EqualValues(t, 7, input(before))
 }
+
+func TestMovedDirectory(t *testing.T) {
+	derivedtest.Moved(t, func(store *lineage.Store, dir string) (derivedtest.Handle, error) {
+		return usage.Open(bg, store, dir, usage.Options{})
+	})
+}

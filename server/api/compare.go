@@ -179,7 +179,7 @@ func (a *API) provenance(ctx context.Context, c *call, in *ofContent) (*list[*re
 	return out, nil
 }
 
-// readable is Store.Provenance for a caller of a part of the store. Each block has the type, kind of origin, parent and
+// readable is like Store.Provenance, for a caller of a part of the store. Each block has the type, kind of origin, parent and
 // time that the oldest messages state which the caller may read. The chain ends before content that the caller may not
 // read.
 func (c *call) readable(ctx context.Context, id content.ID) (chain []content.Block, err error) {

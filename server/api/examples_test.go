@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,10 +17,13 @@ import (
 	"github.com/lineage-store/lineage/server/access"
 )
 
+// patient are the limits of a server of tests: the machine may be slow.
+var patient = server.Limits{Header: time.Hour, Body: time.Hour, Write: time.Hour}
+
 // served starts a server with the API of a store, and returns its address.
 func served(t testing.TB, store *lineage.Store, change ...func(*server.Options)) (url string, tokens *access.File) {
 	tokens = access.Open(t.TempDir(), store.ID())
-	o := server.Options{Store: store, Access: tokens, Listen: "127.0.0.1:0", Routes: New(Options{Store: store}).Routes()}
+	o := server.Options{Store: store, Access: tokens, Listen: "127.0.0.1:0", Routes: New(Options{Store: store}).Routes(), Limits: patient}
 	for _, change := range change {
 		change(&o)
 	}

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/semaphore"
 	"github.com/lineage-store/lineage/server/problem"
 )
 
@@ -46,13 +47,19 @@ func Shows(mediaType string) bool {
 	return mediaType == "image/png" || mediaType == "image/jpeg" || mediaType == "image/gif"
 }
 
-// Sender sends files. The zero value is ready, and safe for concurrent use.
+// Sender sends files. It is safe for concurrent use.
 type Sender struct {
-	gate gate
+	decoding semaphore.Semaphore // the images that are decoded
 
 	mu    sync.Mutex
 	kinds map[string]string // by tag, of files that were sent
 }
+
+// mostDecoding is the number of images that are decoded at once, each with up to 8 bytes per pixel.
+const mostDecoding = 2
+
+// NewSender returns a sender.
+func NewSender() *Sender { return &Sender{decoding: semaphore.New(mostDecoding)} }
 
 // maxKinds limits the cached kinds.
 const maxKinds = 10_000
@@ -162,11 +169,10 @@ func (s *Sender) image(r *http.Request, body io.ReadSeeker) (string, error) {
 	if !Shows(kind) {
 		return "", nil
 	}
-	done, err := s.gate.enter(r)
-	if err != nil {
+	if err := s.decoding.Acquire(r.Context()); err != nil {
 		return "", err
 	}
-	defer done()
+	defer s.decoding.Release()
 	if _, err := body.Seek(0, io.SeekStart); err != nil {
 		return "", err
 	}

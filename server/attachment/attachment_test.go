@@ -35,7 +35,7 @@ func TestPictures(t *testing.T) {
 		return b.Bytes()
 	}
 	small := encode(100, 100)
-	var s Sender
+	s := NewSender()
 	for name, one := range map[string]struct {
 		body []byte
 		want string
@@ -75,7 +75,7 @@ func (c *counted) Read(b []byte) (int, error) {
 func TestDecodedOnce(t *testing.T) {
 	var picture bytes.Buffer
 	require.NoError(t, png.Encode(&picture, image.NewGray(image.Rect(0, 0, 300, 300))))
-	var s Sender
+	s := NewSender()
 	send := func(tag string, body []byte, header, value string) (*httptest.ResponseRecorder, int) {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
 		r.Header.Set(header, value)
@@ -107,7 +107,7 @@ func (failing) Read([]byte) (int, error) { return 0, errRead }
 
 // What cannot be read is an error before anything is sent, also where a decoder reads it.
 func TestDamagedBody(t *testing.T) {
-	var s Sender
+	s := NewSender()
 	w := httptest.NewRecorder()
 	err := s.Send(w, httptest.NewRequest("GET", "/", nil), File{Body: failing{bytes.NewReader([]byte("x"))}})
 	require.ErrorIs(t, err, errRead)
@@ -122,7 +122,7 @@ func FuzzSend(f *testing.F) {
 	f.Add("a.html", []byte("<script>"))
 	f.Add("\r\n", []byte("GIF89a"))
 	f.Fuzz(func(t *testing.T, name string, b []byte) {
-		var s Sender
+		s := NewSender()
 		w := httptest.NewRecorder()
 		require.NoError(t, s.Send(w, httptest.NewRequest("GET", "/", nil), File{Name: name, Body: bytes.NewReader(b)}))
 		require.Equal(t, http.StatusOK, w.Code)

@@ -129,7 +129,8 @@ type whereInput struct {
 	From    int    `json:"from,omitempty" jsonschema:"continue with this use"`
 }
 
-func (c *call) where_(ctx context.Context, in *whereInput) (*answer, error) {
+// where lists the uses of a content.
+func (c *call) where(ctx context.Context, in *whereInput) (*answer, error) {
 	if err := checked(in.Thread, in.Content); err != nil {
 		return nil, err
 	}
@@ -142,44 +143,50 @@ func (c *call) where_(ctx context.Context, in *whereInput) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, found := newAnswer(0), 0
-	for e, err := range c.o.Store.Where(ctx, id) {
-		if err != nil {
-			if errors.Is(err, lineage.ErrNotFound) {
-				return nil, unknownContent(id)
-			}
-			return nil, err
-		}
-		sees, err := names.Sees(ctx, e.Span)
-		if err != nil {
-			return nil, err
-		}
-		if !sees {
-			continue
-		}
-		if found++; found <= in.From {
-			continue
-		}
-		if fits, err := c.use(ctx, a, e); err != nil || !fits {
-			if err != nil {
-				return nil, err
-			}
-			break
-		}
-		if len(a.records) == maxRows {
-			found++
-			a.full = true
-			break
-		}
+	a := newAnswer(0)
+	reached, err := c.addUses(ctx, a, id, in.From, names.Sees)
+	if err != nil {
+		return nil, err
 	}
-	if found == 0 {
+	if reached == 0 {
 		return nil, unknownContent(id)
 	}
 	if a.full {
-		a.next = given(map[string]any{"thread": in.Thread, "content": in.Content, "from": found - 1})
+		a.next = given(map[string]any{"thread": in.Thread, "content": in.Content, "from": reached - 1})
 	}
 	a.head = fmt.Sprintf("%s of content %s.", amount.Plural(len(a.records), "use"), id.Short())
 	return a, nil
+}
+
+// addUses adds the uses of a content that sees allows, after the first ones, as far as they fit. reached is the number of these uses,
+// with the first one that does not fit.
+func (c *call) addUses(ctx context.Context, a *answer, id content.ID, after int, sees func(context.Context, lineage.SpanRef) (bool, error)) (reached int, err error) {
+	for e, err := range c.o.Store.Where(ctx, id) {
+		if errors.Is(err, lineage.ErrNotFound) {
+			return 0, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		allowed, err := sees(ctx, e.Span)
+		if err != nil {
+			return 0, err
+		}
+		if !allowed {
+			continue
+		}
+		if reached++; reached <= after {
+			continue
+		}
+		if fits, err := c.use(ctx, a, e); err != nil || !fits {
+			return reached, err
+		}
+		if len(a.records) == maxRows {
+			a.full = true
+			return reached + 1, nil
+		}
+	}
+	return reached, nil
 }
 
 func unknownContent(id content.ID) error {
@@ -242,26 +249,8 @@ func (c *call) compare(ctx context.Context, a *answer, from, to *position) error
 		only       []bool
 		name, mark string
 	}{{from, d.A, "a", "-"}, {to, d.B, "b", "+"}} {
-		if !slices.Contains(side.only, true) {
-			continue
-		}
-		i := -1
-		for e, err := range c.o.Store.History(ctx, side.at.Span, lineage.Window{From: d.Common + 1}) {
-			if err != nil {
-				return err
-			}
-			if i++; i == len(side.only) {
-				break
-			}
-			if !side.only[i] {
-				continue
-			}
-			if fits, err := c.difference(ctx, a, e, side.name, side.mark); err != nil || !fits {
-				if err != nil {
-					return err
-				}
-				break
-			}
+		if err := c.addOnly(ctx, a, side.at, d.Common, side.only, side.name, side.mark); err != nil {
+			return err
 		}
 	}
 	a.head = fmt.Sprintf("%s in common, then %d only in a (-) and %d only in b (+); %d after the fork say the same.", amount.Plural(summary.Common, "message"), summary.OnlyA, summary.OnlyB, summary.Same)
@@ -270,6 +259,27 @@ func (c *call) compare(ctx context.Context, a *answer, from, to *position) error
 	}
 	if a.full {
 		a.note("Not all differences are shown: read each history from position %d on with the tool read, or ask with a larger budget.", d.Common+1)
+	}
+	return nil
+}
+
+// addOnly adds the messages that one history does not have in common with the other, as far as they fit. only has, for each message
+// after the common ones, whether it is one of these.
+func (c *call) addOnly(ctx context.Context, a *answer, at *position, common uint64, only []bool, name, mark string) error {
+	if !slices.Contains(only, true) {
+		return nil
+	}
+	i := 0
+	for e, err := range c.o.Store.History(ctx, at.Span, lineage.Window{From: common + 1}) {
+		if err != nil || i == len(only) {
+			return err
+		}
+		if only[i] {
+			if fits, err := c.difference(ctx, a, e, name, mark); err != nil || !fits {
+				return err
+			}
+		}
+		i++
 	}
 	return nil
 }

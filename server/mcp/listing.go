@@ -115,7 +115,7 @@ func (c *call) listThreads(ctx context.Context, in *threadsInput) (*answer, erro
 			a.next["limit"] = limit
 		}
 	}
-	a.head = fmt.Sprintf("%s in %s, the one that changed last first.", amount.Plural(len(a.text), "conversation"), plain.Line(c.where()))
+	a.head = fmt.Sprintf("%s in %s, the one that changed last first.", amount.Plural(len(a.text), "conversation"), plain.Line(c.scopeText()))
 	return a, nil
 }
 
@@ -207,7 +207,7 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 			break
 		}
 	}
-	scope := c.where()
+	scope := c.scopeText()
 	if in.Thread != "" {
 		scope = "the conversation"
 	}
@@ -248,18 +248,32 @@ func (c *call) addHit(ctx context.Context, a *answer, found *Hit) (more bool, er
 	} else {
 		h.ID, h.Kind, h.Text, short = found.Summary.String(), "summary", found.Text, "summary"
 	}
-	in := ""
-	for i, id := range found.Threads {
+	in, err := c.addHitThreads(ctx, h, found.Threads)
+	if err != nil {
+		return false, err
+	}
+	if !c.scope.All() && len(h.Threads) == 0 {
+		return true, nil
+	}
+	if more, err = a.add(h); err != nil || !more {
+		return false, err
+	}
+	snippet := cut(plain.Line(transcript.Uncoloured(found.Snippet)), 600)
+	return a.quote("%s  %s  in %s\n    %s\n", short, stamp(at), in, snippet), nil
+}
+
+// addHitThreads adds the threads of a search result that are in the scope, and returns a text with the first one.
+func (c *call) addHitThreads(ctx context.Context, h *records.Hit, ids []lineage.ThreadID) (text string, err error) {
+	for i, id := range ids {
 		if len(h.Threads) == maxHitThreads {
-			in += fmt.Sprintf(" and up to %d more", len(found.Threads)-i)
-			break
+			return text + fmt.Sprintf(" and up to %d more", len(ids)-i), nil
 		}
 		t, err := c.o.Store.View().Thread(ctx, id)
 		if errors.Is(err, lineage.ErrNotFound) || err == nil && !c.allows(t) {
 			continue // deleted or moved out of the scope in the meantime
 		}
 		if err != nil {
-			return false, err
+			return "", err
 		}
 		thread := records.NewHitThread(t)
 		thread.SourceID, thread.Title = c.scope.Chosen(thread.SourceID), cut(thread.Title, maxHitTitle)
@@ -268,19 +282,12 @@ func (c *call) addHit(ctx context.Context, a *answer, found *Hit) (more bool, er
 		}
 		title, err := c.title(ctx, &lineage.ThreadInfo{ID: t.ID, SourceID: t.SourceID, Title: t.Title, Active: t.Active})
 		if err != nil {
-			return false, err
+			return "", err
 		}
-		in = fmt.Sprintf("%s (%s)", title, refs.Short(t.ID))
-	}
-	if !c.scope.All() && len(h.Threads) == 0 {
-		return true, nil
+		text = fmt.Sprintf("%s (%s)", title, refs.Short(t.ID))
 	}
 	if n := len(h.Threads); n > 1 && n < maxHitThreads {
-		in += fmt.Sprintf(" and %d more", n-1)
+		text += fmt.Sprintf(" and %d more", n-1)
 	}
-	if more, err = a.add(h); err != nil || !more {
-		return false, err
-	}
-	snippet := cut(plain.Line(transcript.Uncoloured(found.Snippet)), 600)
-	return a.quote("%s  %s  in %s\n    %s\n", short, stamp(at), in, snippet), nil
+	return text, nil
 }

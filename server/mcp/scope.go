@@ -80,11 +80,11 @@ func (c *call) thread(ctx context.Context, name string) (*lineage.Thread, error)
 		}
 		return t.Thread, nil
 	}
-	return nil, fmt.Errorf("conversation: %w: there is none in %s", lineage.ErrNotFound, c.where())
+	return nil, fmt.Errorf("conversation: %w: there is none in %s", lineage.ErrNotFound, c.scopeText())
 }
 
-// where describes the scope.
-func (c *call) where() string {
+// scopeText describes the scope.
+func (c *call) scopeText() string {
 	switch {
 	case c.scope.All():
 		return "the store"

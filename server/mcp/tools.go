@@ -15,7 +15,7 @@ func (r *registry) tools() {
 	tool(r, "threads", "List conversations, the one that changed last first.", (*call).listThreads)
 	tool(r, "read", "Read a conversation: the latest messages that fit, or those from one position to another; with offset, one message in full.", (*call).read)
 	tool(r, "tree", "Show the histories of a conversation: where it was forked, its branches and checkpoints.", (*call).tree)
-	tool(r, "where", "List every message that holds the same content as a message: what was said in several conversations.", (*call).where_)
+	tool(r, "where", "List every message that holds the same content as a message: what was said in several conversations.", (*call).where)
 	tool(r, "diff", "Compare two positions: the messages after those that both histories begin with.", (*call).diff)
 	if r.o.Usage != nil {
 		tool(r, "usage", "Report what conversations cost: tokens, requests and money. Each answer of a model counts once.", (*call).usage)

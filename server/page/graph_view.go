@@ -102,21 +102,8 @@ func (v *graphView) draw(g *graph.Graph, from uint64) {
 		o.Want = func(l graph.Label) bool { return strings.Contains(strings.ToLower(l.String()), want) }
 	}
 	d := g.Draw(o)
-	v.None = v.Filter != ""
-	for _, labels := range g.Labels {
-		for _, l := range labels {
-			if v.Filter != "" && o.Want(l) {
-				v.None = false
-			}
-			if !l.Context.IsZero() {
-				v.Contexts = append(v.Contexts, l.Context.String())
-			}
-		}
-	}
-	if len(v.Contexts) > maxContexts {
-		v.Contexts = nil
-	}
-	slices.Sort(v.Contexts)
+	v.None = o.Want != nil && !slices.ContainsFunc(labelsOf(g), o.Want)
+	v.Contexts = contextsOf(g)
 	v.Total = len(d.Rows)
 	v.From = int(min(from, uint64(v.Total)))
 	end := min(v.From+rows, v.Total)
@@ -135,6 +122,28 @@ func (v *graphView) draw(g *graph.Graph, from uint64) {
 	if v.From > 0 {
 		v.Before = href(max(0, v.From-rows))
 	}
+}
+
+// labelsOf returns all labels of a graph.
+func labelsOf(g *graph.Graph) (all []graph.Label) {
+	for _, labels := range g.Labels {
+		all = append(all, labels...)
+	}
+	return all
+}
+
+// contextsOf returns the contexts that a graph has labels for, none if there are too many.
+func contextsOf(g *graph.Graph) (contexts []string) {
+	for _, l := range labelsOf(g) {
+		if !l.Context.IsZero() {
+			contexts = append(contexts, l.Context.String())
+		}
+	}
+	if len(contexts) > maxContexts {
+		return nil
+	}
+	slices.Sort(contexts)
+	return contexts
 }
 
 // picture draws the rows from v.From to end.

@@ -25,11 +25,13 @@ const (
 )
 
 const (
-	// maxSigns limits the number of cached signs. outlining is the time limit for reading messages in a request.
+	// maxSigns limits the number of cached signs.
 	maxSigns   = 32 << 20
-	outlining  = time.Second
 	signsAtOne = 512
 )
+
+// outlining is the time limit for reading messages in a request. Tests change it.
+var outlining = time.Second
 
 // outlines caches the signs of messages, one byte each, by run. A sign never changes, because runs only grow.
 type outlines struct {

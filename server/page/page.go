@@ -29,7 +29,7 @@ type Page struct {
 	script    asset
 	style     asset
 	icon      asset
-	sender    attachment.Sender
+	sender    *attachment.Sender
 }
 
 // does returns a handler that calls a function. Errors are displayed as a page.

@@ -73,8 +73,9 @@ const (
 	// around is the number of messages before and after a window in which matching calls and results are searched
 	// for.
 	around = 32
-	// highlighting is the time limit for highlighting the code in a window. Highlighted code is cached.
-	highlighting = 2 * time.Second
 	// beside is the number of branches and subagents listed beside a conversation.
 	beside = 60
 )
+
+// highlighting is the time limit for highlighting the code in a window. Highlighted code is cached. Tests change it.
+var highlighting = 2 * time.Second

@@ -132,7 +132,7 @@ func TestBrowserSignedOut(t *testing.T) {
 	until(b, `document.querySelector("#live").textContent !== "live"`)
 	p, err := page.New(page.Options{Store: s.store})
 	require.NoError(t, err)
-	s.server, err = server.Open(t.Context(), server.Options{Store: s.store, Access: access.Open(t.TempDir(), s.store.ID()), Routes: p.Routes(), Listen: listen})
+	s.server, err = server.Open(t.Context(), server.Options{Store: s.store, Access: access.Open(t.TempDir(), s.store.ID()), Routes: p.Routes(), Listen: listen, Limits: patient})
 	require.NoError(t, err)
 	until(b, `document.querySelector("#live").textContent === "signed out" && document.querySelector("#live").title.includes("lineage serve --link")`)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/graph"
 	"github.com/lineage-store/lineage/lineage/render"
 	"github.com/lineage-store/lineage/server"
+	"github.com/lineage-store/lineage/server/attachment"
 )
 
 // New returns the page of a store.
@@ -29,7 +30,7 @@ func New(o Options) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{o: o, graphs: graph.NewLive(o.Store), outlines: outlines{store: o.Store}}
+	p := &Page{o: o, sender: attachment.NewSender(), graphs: graph.NewLive(o.Store), outlines: outlines{store: o.Store}}
 	if p.templates, err = t.Funcs(template.FuncMap{"ago": p.ago, "number": number, "folder": folder, "mark": markOf, "amount": amount, "count": count[int], "sum": count[uint64], "sentence": func(text string) string { return sentence(errors.New(text)) }}).ParseFS(files, "templates/*.html"); err != nil {
 		return nil, err
 	}

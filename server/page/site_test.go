@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
@@ -22,6 +23,9 @@ import (
 	"github.com/lineage-store/lineage/server/access"
 	"github.com/lineage-store/lineage/server/page"
 )
+
+// patient are the limits of a server of tests: the machine may be slow.
+var patient = server.Limits{Header: time.Hour, Body: time.Hour, Write: time.Hour}
 
 // site is a page on a server as 'lineage serve' starts it, of a store in memory.
 type site struct {
@@ -75,7 +79,7 @@ func newSite(t testing.TB, o page.Options) *site {
 	tokens := access.Open(t.TempDir(), s.store.ID())
 	_, secret, err := tokens.Create(t.Context(), access.Token{Writes: true})
 	require.NoError(t, err)
-	s.server, err = server.Open(t.Context(), server.Options{Store: s.store, Access: tokens, Routes: p.Routes(), ReadOnly: o.ReadOnly, Listen: "127.0.0.1:0"})
+	s.server, err = server.Open(t.Context(), server.Options{Store: s.store, Access: tokens, Routes: p.Routes(), ReadOnly: o.ReadOnly, Listen: "127.0.0.1:0", Limits: patient})
 	require.NoError(t, err)
 	s.url = s.server.URL()
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// insides is the number of subagents that can be opened within a window, and insideAt within a message.
-	insides  = 100
-	insideAt = 20
+	// maxInside is the number of subagents that can be opened within a window, and maxInsideOne that within a message.
+	maxInside    = 100
+	maxInsideOne = 20
 	// maxCalled is the number of subagents whose ids are searched for in the results of a window.
 	maxCalled = 1000
 	// minAgentID is the minimum length of a subagent's id for that: shorter ids would be found by chance.
@@ -63,7 +63,7 @@ func (p *Page) addSubagents(ctx context.Context, v *conversationView, items []*t
 	}
 	n, called := 0, 0
 	for _, s := range v.subagents {
-		if n == insides {
+		if n == maxInside {
 			break
 		}
 		at := s.after
@@ -75,7 +75,7 @@ func (p *Page) addSubagents(ctx context.Context, v *conversationView, items []*t
 			continue
 		}
 		i, _ := slices.BinarySearchFunc(v.Messages, at+1, func(m *render.Message, at uint64) int { return cmp.Compare(m.Position, at) })
-		if i == 0 || len(v.Messages[i-1].Inside) == insideAt {
+		if i == 0 || len(v.Messages[i-1].Inside) == maxInsideOne {
 			continue
 		}
 		n++

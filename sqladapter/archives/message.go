@@ -1,6 +1,7 @@
 package archives
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -100,6 +101,7 @@ func messageNode(v any) (archive.Node, bool) {
 	return graphMessage(role, f), true
 }
 
+// graphMessage returns a message of a role. Its body is the content and the calls, everything else is metadata.
 func graphMessage(role string, f fields) archive.Node {
 	n := archive.Node{Role: role, ID: f.text("id"), Name: f.text("name")}
 	var content, more fields
@@ -120,40 +122,49 @@ func graphMessage(role string, f fields) archive.Node {
 		case "type", "role":
 			continue
 		case "additional_kwargs":
-			// Older versions stored calls here.
-			if extra, ok := m.value.(fields); ok && empty(f.get("tool_calls")) {
-				for _, name := range []string{"tool_calls", "function_call"} {
-					if v := extra.get(name); !empty(v) {
-						content = append(content, field{name, v})
-					}
-				}
+			if empty(f.get("tool_calls")) {
+				content = append(content, olderCalls(m.value)...)
 			}
 		case "response_metadata":
 			if about, ok := m.value.(fields); ok {
-				if n.Model = about.text("model_name"); n.Model == "" {
-					n.Model = about.text("model")
-				}
+				n.Model = cmp.Or(about.text("model_name"), about.text("model"))
 			}
 		}
 		if !empty(m.value) {
 			more = append(more, m)
 		}
 	}
-	text, isText := content.get("content").(string)
-	switch {
-	case len(content) == 1 && isText:
-		n.Body, n.Type = []byte(text), "text/plain"
-	case len(content) == 1 && content.get("content") != nil:
-		n.Body, n.Type = appendJSON(nil, content.get("content")), "application/json"
-	case len(content) == 1:
-		n.Body, n.Type = []byte{}, "text/plain"
-	default:
-		n.Body, n.Type = appendJSON(nil, content), "application/json"
-	}
+	n.Body, n.Type = graphBody(content)
 	if len(more) > 0 {
 		n.Metadata = appendJSON(nil, more)
 	}
 	return n
+}
+
+// olderCalls returns the calls in the additional arguments of a message, where older versions stored them.
+func olderCalls(arguments any) (calls fields) {
+	extra, _ := arguments.(fields)
+	for _, name := range []string{"tool_calls", "function_call"} {
+		if v := extra.get(name); !empty(v) {
+			calls = append(calls, field{name, v})
+		}
+	}
+	return calls
+}
+
+// graphBody returns the body of a message: its content, or an object if there are calls beside it.
+func graphBody(f fields) (body []byte, mediaType string) {
+	content := f.get("content")
+	text, isText := content.(string)
+	switch {
+	case len(f) != 1:
+		return appendJSON(nil, f), "application/json"
+	case isText:
+		return []byte(text), "text/plain"
+	case content != nil:
+		return appendJSON(nil, content), "application/json"
+	}
+	return []byte{}, "text/plain"
 }
 
 func empty(v any) bool {

@@ -29,7 +29,7 @@ func Open(ctx context.Context, dsn string, o sqladapter.Options) (*sqladapter.DB
 	return open(ctx, sqladapter.Pools{Write: pool}, o)
 }
 
-// New is Open for an existing pool, which the caller must close. Its driver must be pgx, as
+// New is like Open, for an existing pool, which the caller must close. Its driver must be pgx, as
 // returned by stdlib.OpenDB or, for a *pgxpool.Pool, stdlib.OpenDBFromPool.
 func New(ctx context.Context, pool *sql.DB, o sqladapter.Options) (*sqladapter.DB, error) {
 	return open(ctx, sqladapter.Pools{Write: pool, Shared: true}, o)

@@ -106,32 +106,35 @@ func (c *comparer) extras(ctx context.Context) error {
 		} else if !more {
 			continue
 		}
-		for after := ""; ; {
-			var ids []string
-			ids, err := lists.ReadAll(ctx, c.w.DB, lists.ScanString, t.Page, after, comparedPage)
-			if err != nil {
-				return err
-			}
-			if len(ids) == 0 {
-				break
-			}
-			after = ids[len(ids)-1]
-			for _, id := range ids {
-				var err error
-				ok := c.found[t][id]
-				if belongs[t] != nil {
-					ok, err = belongs[t](id)
-				}
-				if err == nil && !ok {
-					err = c.yield(Difference{Kind: Extra, Table: t.Name, ID: id})
-				}
-				if err != nil {
-					return err
-				}
-			}
+		if err := c.extraRows(ctx, t, belongs[t]); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// extraRows yields the rows of a table without a counterpart in the store: those that were not compared or, if belongs is not nil,
+// for which it returns false.
+func (c *comparer) extraRows(ctx context.Context, t *tables.Table, belongs func(id string) (bool, error)) error {
+	if belongs == nil {
+		belongs = func(id string) (bool, error) { return c.found[t][id], nil }
+	}
+	for after := ""; ; {
+		ids, err := lists.ReadAll(ctx, c.w.DB, lists.ScanString, t.Page, after, comparedPage)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		after = ids[len(ids)-1]
+		for _, id := range ids {
+			ok, err := belongs(id)
+			if err == nil && !ok {
+				err = c.yield(Difference{Kind: Extra, Table: t.Name, ID: id})
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // hasMore reports whether a table may have more rows than were compared. Blocks always may, because they belong to

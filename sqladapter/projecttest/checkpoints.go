@@ -11,7 +11,7 @@ import (
 
 // testCheckpoints projects checkpoints of several chats with equal ids, which a database cannot have: the id stays with the
 // chat that has it there already, and the others have those of their records.
-func (s *suite) testCheckpoints(t *testing.T) {
+func testCheckpoints(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()

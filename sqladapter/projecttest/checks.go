@@ -57,7 +57,7 @@ func count(t require.TestingT, database Database, query string) int {
 
 // testRows checks rows: shared history is stored once in content and structure, and once per chat
 // that has it.
-func (s *suite) testRows(t *testing.T) {
+func testRows(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()
@@ -93,7 +93,7 @@ func (s *suite) testRows(t *testing.T) {
 }
 
 // testFollows projects single changes.
-func (s *suite) testFollows(t *testing.T) {
+func testFollows(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()
@@ -176,7 +176,7 @@ func (s *suite) testFollows(t *testing.T) {
 }
 
 // testShrinks removes history from a thread that remains.
-func (s *suite) testShrinks(t *testing.T) {
+func testShrinks(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()
@@ -205,7 +205,7 @@ func (s *suite) testShrinks(t *testing.T) {
 }
 
 // testStoredAgain says a text again that a collection has deleted, before the database has lost it.
-func (s *suite) testStoredAgain(t *testing.T) {
+func testStoredAgain(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()
@@ -233,7 +233,7 @@ func (s *suite) testStoredAgain(t *testing.T) {
 }
 
 // testUsers has a text of two users. Each user exists as long as one of their messages.
-func (s *suite) testUsers(t *testing.T) {
+func testUsers(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()
@@ -261,7 +261,7 @@ func (s *suite) testUsers(t *testing.T) {
 
 // testOwners has threads without messages: their users exist as long as the threads. One thread
 // gets a user later.
-func (s *suite) testOwners(t *testing.T) {
+func testOwners(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()
@@ -292,7 +292,7 @@ func (s *suite) testOwners(t *testing.T) {
 }
 
 // testInterrupted stops a projector at each statement. The next one continues.
-func (s *suite) testInterrupted(t *testing.T) {
+func testInterrupted(t *testing.T, s *suite) {
 	store := newStore(t)
 	chats := chat.On(store)
 	converse(t, chats, "a", say("m1", "one"), say("m2", "two"), say("m3", "three"))
@@ -317,7 +317,7 @@ func (s *suite) testInterrupted(t *testing.T) {
 
 // testInterruptedAgain stops the projector while it writes a thread again, because the store has not
 // kept the spans that the thread no longer sees.
-func (s *suite) testInterruptedAgain(t *testing.T) {
+func testInterruptedAgain(t *testing.T, s *suite) {
 	s.interruptedAgain(t, func(_ *lineage.Thread, main *lineage.Context, spans []lineage.SpanRef) error {
 		return main.MoveTo(bg, spans[2], "rewind")
 	})
@@ -409,7 +409,7 @@ func (s *suite) stopAt(t require.TestingT, store *lineage.Store, database Databa
 }
 
 // testRefuses refuses databases of other stores.
-func (s *suite) testRefuses(t *testing.T) {
+func testRefuses(t *testing.T, s *suite) {
 	store, other := newStore(t), newStore(t)
 	converse(t, chat.On(store), "a", say("m1", "one"))
 	converse(t, chat.On(other), "a", say("m1", "one"))
@@ -453,7 +453,7 @@ func (s *suite) testRefuses(t *testing.T) {
 func (s *suite) large() int { return cmp.Or(s.Large, 3000) }
 
 // testLarge projects more than fits in a statement or transaction.
-func (s *suite) testLarge(t *testing.T) {
+func testLarge(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()
@@ -479,7 +479,7 @@ func (s *suite) testLarge(t *testing.T) {
 }
 
 // testTexts projects texts that not every database can store.
-func (s *suite) testTexts(t *testing.T) {
+func testTexts(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()
@@ -512,7 +512,7 @@ func differences(t require.TestingT, store *lineage.Store, db *sqladapter.DB) []
 }
 
 // testCompareEmpty compares empty and erased content.
-func (s *suite) testCompareEmpty(t *testing.T) {
+func testCompareEmpty(t *testing.T, s *suite) {
 	store := newStore(t)
 	thread, err := store.CreateThread(bg, lineage.ThreadOptions{})
 	require.NoError(t, err)
@@ -525,7 +525,7 @@ func (s *suite) testCompareEmpty(t *testing.T) {
 }
 
 // testCompare damages rows and finds each damage.
-func (s *suite) testCompare(t *testing.T) {
+func testCompare(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()

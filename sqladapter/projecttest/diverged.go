@@ -14,7 +14,7 @@ import (
 
 // testDiverged projects a store and then a backup of it with a different continuation: shorter than
 // the database, as long, and longer. Its commits differ, even with equal numbers.
-func (s *suite) testDiverged(t *testing.T) {
+func testDiverged(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()

@@ -19,7 +19,7 @@ import (
 
 // testErasedPieces erases a part of a message and its metadata: no row has them any more, the
 // message has a marker, and the rest is found.
-func (s *suite) testErasedPieces(t *testing.T) {
+func testErasedPieces(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()
@@ -100,7 +100,7 @@ func (s *suite) testErasedPieces(t *testing.T) {
 }
 
 // testImportDamaged imports messages whose other rows were changed: the data column wins.
-func (s *suite) testImportDamaged(t *testing.T) {
+func testImportDamaged(t *testing.T, s *suite) {
 	store := newStore(t)
 	converse(t, chat.On(store), "c", say("m1", "one"), say("m2", "two"))
 	for _, damage := range []string{

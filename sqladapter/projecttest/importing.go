@@ -47,7 +47,7 @@ func (s *suite) projected(t testing.TB, store *lineage.Store) map[string][]strin
 // testImport imports a database in two states. Each time, projecting back gives the same rows.
 //
 // feature: lineage/migration
-func (s *suite) testImport(t *testing.T) {
+func testImport(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()
@@ -102,7 +102,7 @@ func (s *suite) testImport(t *testing.T) {
 }
 
 // testImportProblems imports invalid rows: they are skipped and reported.
-func (s *suite) testImportProblems(t *testing.T) {
+func testImportProblems(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()
@@ -137,7 +137,7 @@ func (s *suite) testImportProblems(t *testing.T) {
 }
 
 // testImportRandom imports random changes.
-func (s *suite) testImportRandom(t *testing.T) {
+func testImportRandom(t *testing.T, s *suite) {
 	s.check(t, func(r *rapid.T) {
 		from, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 		require.NoError(r, err)
@@ -167,7 +167,7 @@ func (m *machine) chatStep(t *rapid.T) {
 }
 
 // testImportLarge imports a long chat.
-func (s *suite) testImportLarge(t *testing.T) {
+func testImportLarge(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()
@@ -184,7 +184,7 @@ func (s *suite) testImportLarge(t *testing.T) {
 }
 
 // testImportContexts copies a store to another one through a database.
-func (s *suite) testImportContexts(t *testing.T) {
+func testImportContexts(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()

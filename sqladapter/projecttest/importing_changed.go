@@ -31,7 +31,7 @@ func chainOf(t require.TestingT, s chat.Store, chatID, branch string) (chain []s
 }
 
 // testImportChanged imports messages that another program has changed in place.
-func (s *suite) testImportChanged(t *testing.T) {
+func testImportChanged(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()
@@ -104,7 +104,7 @@ func (s *suite) testImportChanged(t *testing.T) {
 
 // testBehindEarlier projects messages that were added in the run of an earlier version, before and
 // after the database had it as the latest.
-func (s *suite) testBehindEarlier(t *testing.T) {
+func testBehindEarlier(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()
@@ -144,7 +144,7 @@ func (s *suite) testBehindEarlier(t *testing.T) {
 }
 
 // testImportReserved imports a turn in progress after it was filled in.
-func (s *suite) testImportReserved(t *testing.T) {
+func testImportReserved(t *testing.T, s *suite) {
 	for _, empty := range []string{`{"id":"a","role":"assistant","parts":[]}`, `{"id":"a","role":"assistant"}`, `{"role":"assistant","content":""}`} {
 		store, database := newStore(t), s.New(t)
 		db := s.open(t, database)
@@ -301,7 +301,7 @@ func (c *changer) visible() (rows map[string]messageRow, heads map[string]string
 // testImportChangedRandom lets another program change the tables at random, and the store grow
 // independently. After each import, the store's branches equal the tables, and the store's own
 // messages keep their parents.
-func (s *suite) testImportChangedRandom(t *testing.T) {
+func testImportChangedRandom(t *testing.T, s *suite) {
 	s.check(t, func(r *rapid.T) {
 		store, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 		require.NoError(r, err)

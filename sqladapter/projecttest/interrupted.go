@@ -16,7 +16,7 @@ import (
 
 // testRewoundAfterInterruption interrupts a projection that has written some of many new messages. Then the context
 // is rewound: to a message after those of the last complete projection, and before others that were written.
-func (s *suite) testRewoundAfterInterruption(t *testing.T) {
+func testRewoundAfterInterruption(t *testing.T, s *suite) {
 	for _, complete := range []int{0, 1, 5} { // messages before the complete projection
 		store, database := newStore(t), s.New(t)
 		db := s.open(t, database)
@@ -53,7 +53,7 @@ func (s *suite) testRewoundAfterInterruption(t *testing.T) {
 
 // testErasedBefore projects a store in which metadata was erased before. When it is stored again, the rows of the
 // messages have it.
-func (s *suite) testErasedBefore(t *testing.T) {
+func testErasedBefore(t *testing.T, s *suite) {
 	for _, chatsOnly := range []bool{false, true} {
 		store, database := newStore(t), s.New(t)
 		db := s.open(t, database)

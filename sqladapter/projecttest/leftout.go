@@ -59,7 +59,7 @@ func speaking(t testing.TB, store *lineage.Store, o lineage.ThreadOptions, items
 
 // testLeftOut projects a store with threads that no database can hold: they are left out, whatever refers to them, and
 // come when they can be held.
-func (s *suite) testLeftOut(t *testing.T) {
+func testLeftOut(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()
@@ -131,7 +131,7 @@ func (s *suite) testLeftOut(t *testing.T) {
 
 // testLeftOutRefused projects threads with rows that the database refuses, or a chat cannot have, found only when they
 // are written, among many others.
-func (s *suite) testLeftOutRefused(t *testing.T) {
+func testLeftOutRefused(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()
@@ -172,7 +172,7 @@ func (s *suite) testLeftOutRefused(t *testing.T) {
 
 // testLeftOutTaken projects a thread with an id that another thread has: it comes when the other one does not have it any
 // more. Of what is left out, only what may have changed is tried again.
-func (s *suite) testLeftOutTaken(t *testing.T) {
+func testLeftOutTaken(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()
@@ -207,7 +207,7 @@ func (s *suite) testLeftOutTaken(t *testing.T) {
 
 // testLeftOutTakenMessage projects a thread whose message has no id of its own, while another thread has a message with the
 // id that it gets instead: it comes when the other thread has moved back from that message.
-func (s *suite) testLeftOutTakenMessage(t *testing.T) {
+func testLeftOutTakenMessage(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()
@@ -233,7 +233,7 @@ func (s *suite) requireKept(t *testing.T, store *lineage.Store, database Databas
 
 // testLeftOutRandom changes a store at random, of which some threads cannot be held for some time, and projects it at
 // random times, until the end or some statement.
-func (s *suite) testLeftOutRandom(t *testing.T) {
+func testLeftOutRandom(t *testing.T, s *suite) {
 	s.check(t, func(r *rapid.T) {
 		store, database := newStore(t), s.New(t)
 		db := s.open(r, database)
@@ -289,7 +289,7 @@ func (m *machine) odd(t *rapid.T) error {
 
 // testLeftOutTogether runs several projectors, each with connections of its own, while threads that cannot be held come
 // and go.
-func (s *suite) testLeftOutTogether(t *testing.T) {
+func testLeftOutTogether(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	var wg sync.WaitGroup
 	for range 3 {

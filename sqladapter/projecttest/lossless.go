@@ -22,7 +22,7 @@ import (
 // content: every byte and piece of each message. Projected again, the rows are the same.
 //
 // feature: lineage/lossless
-func (s *suite) testLossless(t *testing.T) {
+func testLossless(t *testing.T, s *suite) {
 	s.check(t, func(r *rapid.T) {
 		database := s.New(t)
 		db := s.open(r, database)

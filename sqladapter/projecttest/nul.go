@@ -15,7 +15,7 @@ import (
 
 // testNUL projects texts with NUL, and texts that look like what a database has instead of it, and imports them.
 // Nothing is lost. A chat refuses a title with NUL, wherever it is.
-func (s *suite) testNUL(t *testing.T) {
+func testNUL(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()

@@ -40,7 +40,7 @@ type Config struct {
 	Large int
 }
 
-// check is rapid.Check with as many checks as the database can handle: each creates several
+// check is like rapid.Check, with as many checks as the database can handle: each creates several
 // databases.
 func (s *suite) check(t *testing.T, property func(*rapid.T)) {
 	defer campaign.Checks(cmp.Or(s.Checks, 10))()

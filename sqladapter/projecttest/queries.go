@@ -14,7 +14,7 @@ import (
 )
 
 // testQueries runs the queries of docs/sql.md, as they are there.
-func (s *suite) testQueries(t *testing.T) {
+func testQueries(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()

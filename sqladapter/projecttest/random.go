@@ -16,9 +16,9 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
-func (s *suite) testRandom(t *testing.T) { s.random(t, false) }
+func testRandom(t *testing.T, s *suite) { s.random(t, false) }
 
-func (s *suite) testRandomChatsOnly(t *testing.T) { s.random(t, true) }
+func testRandomChatsOnly(t *testing.T, s *suite) { s.random(t, true) }
 
 // random changes a store and projects it at random times, until the end or some statement. At the
 // end, the database equals a new one.
@@ -55,7 +55,7 @@ func (s *suite) random(t *testing.T, chatsOnly bool) {
 
 // testRandomSharedIDs projects a store in which messages of several threads have the same id. One
 // message of the database has it; the others have the ids of their spans, and none is missing.
-func (s *suite) testRandomSharedIDs(t *testing.T) {
+func testRandomSharedIDs(t *testing.T, s *suite) {
 	s.check(t, func(r *rapid.T) {
 		store, database := newStore(t), s.New(t)
 		db := s.open(r, database)
@@ -86,7 +86,7 @@ func (s *suite) testRandomSharedIDs(t *testing.T) {
 }
 
 // testConcurrent runs several projectors while the store is written.
-func (s *suite) testConcurrent(t *testing.T) {
+func testConcurrent(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()
@@ -114,7 +114,7 @@ func (s *suite) testConcurrent(t *testing.T) {
 }
 
 // testFollow follows a store until its context ends.
-func (s *suite) testFollow(t *testing.T) {
+func testFollow(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()

@@ -16,7 +16,7 @@ import (
 
 // testRemnants deletes contexts and a thread from which others were forked. What is left of them has rows while
 // there are forks, and an import brings it to another store: a fork inherits through it what it did before.
-func (s *suite) testRemnants(t *testing.T) {
+func testRemnants(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()
@@ -141,7 +141,7 @@ func belowAlone(t require.TestingT, store *lineage.Store, c *lineage.Context) bo
 
 // testRemnantsRandom forks and deletes at random, in any order, and creates branches again with the ids of deleted
 // ones, while projectors run and are interrupted. The rows are those of a new database.
-func (s *suite) testRemnantsRandom(t *testing.T) {
+func testRemnantsRandom(t *testing.T, s *suite) {
 	s.check(t, func(r *rapid.T) {
 		store, database := newStore(t), s.New(t)
 		db, other := s.open(r, database), s.open(r, database)
@@ -203,7 +203,7 @@ func (m *machine) again(t *rapid.T) error {
 
 // testRemnantsAgain creates contexts again with the ids of deleted ones, between two projections: with forks or
 // without, as contexts or remnants, and with another parent.
-func (s *suite) testRemnantsAgain(t *testing.T) {
+func testRemnantsAgain(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()

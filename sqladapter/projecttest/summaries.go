@@ -28,7 +28,7 @@ func (s *numbered) Summarize(context.Context, []lineage.Passage) (lineage.Summar
 // testSummaries follows summaries of ranges and of summaries.
 //
 // feature: lineage/projected-summaries
-func (s *suite) testSummaries(t *testing.T) {
+func testSummaries(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()
@@ -123,7 +123,7 @@ func requireSummaries(t require.TestingT, store *lineage.Store, db *sqladapter.D
 // testSummariesOfBranches opens an engine on a projection. It sends the summaries that one on the store sends:
 // those of the branch and of the contexts that it was forked from, but not through a remnant, and none of a history that
 // the branch has left.
-func (s *suite) testSummariesOfBranches(t *testing.T) {
+func testSummariesOfBranches(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()

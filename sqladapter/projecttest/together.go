@@ -57,9 +57,9 @@ func (p *projected) Number(t require.TestingT) (n int) {
 	return n
 }
 
-func (s *suite) testDerived(t *testing.T) { s.derived(t, false) }
+func testDerived(t *testing.T, s *suite) { s.derived(t, false) }
 
-func (s *suite) testDerivedChatsOnly(t *testing.T) { s.derived(t, true) }
+func testDerivedChatsOnly(t *testing.T, s *suite) { s.derived(t, true) }
 
 // derived runs the suite of derived data.
 func (s *suite) derived(t *testing.T, chatsOnly bool) {
@@ -69,7 +69,7 @@ func (s *suite) derived(t *testing.T, chatsOnly bool) {
 }
 
 // testOlderSnapshot projects a snapshot after another projector has written the state of a newer one.
-func (s *suite) testOlderSnapshot(t *testing.T) {
+func testOlderSnapshot(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db, other := s.open(t, database), s.open(t, database)
 	defer db.Close()
@@ -99,7 +99,7 @@ func (s *suite) testOlderSnapshot(t *testing.T) {
 
 // testOlderThanPart projects a snapshot that is older than what another projector has brought in part. The database
 // is completed from a newer snapshot, so nothing that was deleted comes back meanwhile.
-func (s *suite) testOlderThanPart(t *testing.T) {
+func testOlderThanPart(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db, other := s.open(t, database), s.open(t, database)
 	defer db.Close()
@@ -136,7 +136,7 @@ func (s *suite) testOlderThanPart(t *testing.T) {
 
 // testTogether runs projectors on two handles while the store is written, forked and deleted from. The position
 // never goes back.
-func (s *suite) testTogether(t *testing.T) {
+func testTogether(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	end := make(chan struct{})
 	var wg sync.WaitGroup

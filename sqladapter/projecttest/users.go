@@ -12,7 +12,7 @@ import (
 
 // testImportUsers imports chats that got a user in the database or in the store, and one that got
 // different users in both.
-func (s *suite) testImportUsers(t *testing.T) {
+func testImportUsers(t *testing.T, s *suite) {
 	database, store := s.New(t), newStore(t)
 	db := s.open(t, database)
 	defer db.Close()

@@ -37,7 +37,7 @@ func allValues(t *testing.T, store *lineage.Store, source string) map[string]str
 
 // testValues projects values of every kind of owner, and imports them. Forks read the same values
 // afterwards.
-func (s *suite) testValues(t *testing.T) {
+func testValues(t *testing.T, s *suite) {
 	store, database := newStore(t), s.New(t)
 	db := s.open(t, database)
 	defer db.Close()

@@ -224,7 +224,7 @@ func (l *listing) readKeys(ctx context.Context, syntax *sqladapter.MetadataSynta
 	})
 }
 
-// nextOfKeys is next for a listing whose keys are known.
+// nextOfKeys is like next, for a listing whose keys are known.
 func (l *listing) nextOfKeys(ctx context.Context, limit int) (page []chat.Chat, more bool, err error) {
 	var ids []string
 	for _, k := range l.keys[:min(limit, len(l.keys))] {

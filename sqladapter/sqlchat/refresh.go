@@ -152,7 +152,7 @@ func unindexed(ctx context.Context, c *sqladapter.Conn, ids []string) ([]chat.Me
 // transaction indexes.
 const refreshedMessages, refreshedChats = 5000, lists.Max
 
-// refreshAll is refreshChat for all chats, or those of a user if userID is not empty.
+// refreshAll is like refreshChat, for all chats, or those of a user if userID is not empty.
 func refreshAll(ctx context.Context, db *sqladapter.DB, userID string) (unknown []string, err error) {
 	chats, err := behind(ctx, db, userID)
 	if err != nil {
@@ -230,7 +230,7 @@ func refreshChats(ctx context.Context, db *sqladapter.DB, chats []string, write 
 	return unknown, writable, err
 }
 
-// refreshHalves is refreshChats with a transaction for each half of the chats.
+// refreshHalves is like refreshChats, with a transaction for each half of the chats.
 func refreshHalves(ctx context.Context, db *sqladapter.DB, chats []string) (unknown []string, writable bool, err error) {
 	writable = true
 	half := len(chats) / 2

@@ -312,17 +312,18 @@ func (f *activeSearch) results(ctx context.Context, best []query.Match) (results
 // snippet returns the snippet of a message that matches. It is of what is shown where messages are read, if that matches by
 // itself.
 func (f *activeSearch) snippet(m *chat.Message, text string, words []query.Word) string {
-	var passages []query.Passage
+	var passages []transcript.Passage
 	form.EachSearched(m.Data, m.Name, func(p *form.Piece, text string) {
 		switch {
 		case p.Kind == structure.TextPiece && !p.JSON:
-			for _, part := range transcript.Passages(m.Name, text, nil) {
-				passages = append(passages, query.Passage(part))
-			}
+			passages = append(passages, transcript.Passages(m.Name, text, nil)...)
 		case p.Kind != structure.DataPiece:
-			passages = append(passages, query.Passage{Text: text})
+			passages = append(passages, transcript.Passage{Text: text})
 		}
 	})
+	if len(passages) == 0 { // the message is data that only its format explains
+		passages = transcript.PassagesOf(m.Transcribe())
+	}
 	if snippet := f.matcher.Snippet(passages); snippet != "" {
 		return snippet
 	}

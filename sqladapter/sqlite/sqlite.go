@@ -55,7 +55,7 @@ func Open(ctx context.Context, path string, o sqladapter.Options) (*sqladapter.D
 	return db, nil
 }
 
-// New is Open for an existing pool, which the caller must close. Its driver must be
+// New is like Open, for an existing pool, which the caller must close. Its driver must be
 // modernc.org/sqlite. Its settings are not changed: foreign keys should be on, and a pool of a
 // database in memory must have one connection.
 func New(ctx context.Context, pool *sql.DB, o sqladapter.Options) (*sqladapter.DB, error) {

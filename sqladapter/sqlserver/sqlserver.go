@@ -24,7 +24,7 @@ func Open(ctx context.Context, dsn string, o sqladapter.Options) (*sqladapter.DB
 	return sqlchat.Open(ctx, sqladapter.Pools{Write: pool}, Dialect{}, o)
 }
 
-// New is Open for an existing pool, which the caller must close. Its driver must be go-mssqldb.
+// New is like Open, for an existing pool, which the caller must close. Its driver must be go-mssqldb.
 func New(ctx context.Context, pool *sql.DB, o sqladapter.Options) (*sqladapter.DB, error) {
 	return sqlchat.Open(ctx, sqladapter.Pools{Write: pool, Shared: true}, Dialect{}, o)
 }

@@ -180,7 +180,7 @@ describe("connections", () => {
     const count = promisify(server.getConnections.bind(server));
     return {
       url: `http://127.0.0.1:${server.address().port}`,
-      until: (check) => expect.poll(async () => check(waiting, await count()), { timeout: 30_000 }).toBe(true),
+      until: (check) => expect.poll(async () => check(waiting, await count()), { timeout: 120_000 }).toBe(true),
       answer: () => waiting.pop()(),
       close: () => (server.closeAllConnections(), server.close()),
     };

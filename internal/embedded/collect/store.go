@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/internal/semaphore"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -35,7 +36,7 @@ type Store struct {
 
 // Control is what collections and the rest of an engine share.
 type Control struct {
-	One Lock // held during a collection
+	One semaphore.Semaphore // held during a collection
 
 	// Barrier is set while a collection is pending.
 	Barrier atomic.Pointer[Barrier]
@@ -49,6 +50,9 @@ type Control struct {
 	// journal holds it for reading while it loads both.
 	Agree  sync.RWMutex
 	Pruned bool // the index no longer has what the barrier hides
+
+	// Copies is set while files outside the journal may contain what a collection removed. Only the holder of One uses it.
+	Copies bool
 }
 
 // Engine is what a collection asks of the engine that it runs in.
@@ -70,7 +74,7 @@ type Engine interface {
 	DropPacked(ctx context.Context) error
 	CompactIndex(ctx context.Context) error
 	// RemoveCopies removes files outside journal and index that may contain dead records, and returns their names.
-	RemoveCopies() (removed []string, err error)
+	RemoveCopies(ctx context.Context) (removed []string, err error)
 }
 
 // View is a state of a store.

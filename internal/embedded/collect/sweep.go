@@ -18,6 +18,9 @@ import (
 // records remain only in files that readers have open. These files are removed when the last reader closes them.
 func (c *Collection) Sweep() error {
 	store := c.store
+	if c.report.Records+c.report.Erased > 0 {
+		store.Control.Copies = true
+	}
 	if len(c.files) > 0 {
 		if err := store.Journal.Seal(); err != nil {
 			return err
@@ -35,7 +38,7 @@ func (c *Collection) Sweep() error {
 	if err := store.Engine.DropPacked(c.ctx); err != nil && c.ctx.Err() == nil {
 		store.Logger.Warn("index keeps entries that packs replace", "err", err)
 	}
-	if c.report.Records+c.report.Erased > 0 {
+	if store.Control.Copies { // perhaps of an earlier collection, which failed here
 		err := store.Engine.CompactIndex(c.ctx)
 		if errors.Is(err, fs.ErrPermission) { // not every system can replace an open file
 			store.Logger.Warn("index is not compacted: deleted entries stay in its free pages until these are used or it is rebuilt", "err", err)
@@ -44,9 +47,10 @@ func (c *Collection) Sweep() error {
 		if err != nil {
 			return err
 		}
-		if c.report.Removed, err = store.Engine.RemoveCopies(); err != nil {
+		if c.report.Removed, err = store.Engine.RemoveCopies(c.ctx); err != nil {
 			return err
 		}
+		store.Control.Copies = false
 	}
 	return c.endPending()
 }

@@ -325,30 +325,11 @@ func (r *rollout) baseNodes(base rolloutBase, before []string, left *int64) ([]a
 	origin := rollout{sessionReader: newSessionReader(r.in, r.yield), base: func(earlier rolloutBase) ([]archive.Node, error) {
 		return r.baseNodes(earlier, append(before, base.session), left)
 	}}
-	lines := bufio.NewReaderSize(io.LimitReader(file, *left+1), 64<<10)
-	offset, last, done := int64(0), int64(-1), false
-	for base.offset < 0 || offset < base.offset {
-		raw, err := lines.ReadBytes('\n')
-		if err != nil && err != io.EOF {
-			return nil, fmt.Errorf("session %s: %w", base.session, err)
-		}
-		offset += int64(len(raw))
-		if *left -= int64(len(raw)); *left < 0 {
-			return nil, archive.TooLarge("beginning of a session", r.in.MaxItem()-*left, r.in.MaxItem())
-		}
-		if at := rawjson.SkipSpace(raw, 0); rawjson.Check(raw) == nil && rawjson.IsObject(raw[at:]) {
-			raw = raw[at:]
-			if n, numbered := strconv.ParseInt(string(rawjson.Get(raw, "ordinal")), 10, 64); numbered == nil {
-				if done = base.ordinal >= 0 && n >= base.ordinal; done {
-					break
-				}
-				last = n
-			}
-			_ = origin.line(raw, archive.Position{}) // damage is reported when that file is read
-		}
-		if err == io.EOF {
-			break
-		}
+	complete, err := r.readBase(file, base, left, func(raw []byte) {
+		_ = origin.line(raw, archive.Position{}) // damage is reported when that file is read
+	})
+	if err != nil {
+		return nil, err
 	}
 	if origin.missing != nil {
 		return nil, origin.missing
@@ -356,8 +337,41 @@ func (r *rollout) baseNodes(base rolloutBase, before []string, left *int64) ([]a
 	if origin.id != base.session {
 		return nil, errNoBase // the file belongs to another session
 	}
-	if !done && (base.offset >= 0 && offset != base.offset || base.offset < 0 && (base.ordinal < 0 || last != base.ordinal-1)) {
+	if !complete {
 		return nil, errShort
 	}
 	return slices.DeleteFunc(origin.part.Nodes, func(n archive.Node) bool { return n.Aside != "" }), nil
+}
+
+// readBase calls line for each object in the lines of a session before a fork. complete is set if the file has all of these lines.
+func (r *rollout) readBase(file io.Reader, base rolloutBase, left *int64, line func(raw []byte)) (complete bool, err error) {
+	lines := bufio.NewReaderSize(io.LimitReader(file, *left+1), 64<<10)
+	offset, last := int64(0), int64(-1) // of the lines before
+	for base.offset < 0 || offset < base.offset {
+		raw, err := lines.ReadBytes('\n')
+		if err != nil && err != io.EOF {
+			return false, fmt.Errorf("session %s: %w", base.session, err)
+		}
+		offset += int64(len(raw))
+		if *left -= int64(len(raw)); *left < 0 {
+			return false, archive.TooLarge("beginning of a session", r.in.MaxItem()-*left, r.in.MaxItem())
+		}
+		if at := rawjson.SkipSpace(raw, 0); rawjson.Check(raw) == nil && rawjson.IsObject(raw[at:]) {
+			raw = raw[at:]
+			if n, numbered := strconv.ParseInt(string(rawjson.Get(raw, "ordinal")), 10, 64); numbered == nil {
+				if base.ordinal >= 0 && n >= base.ordinal {
+					return true, nil
+				}
+				last = n
+			}
+			line(raw)
+		}
+		if err == io.EOF {
+			break
+		}
+	}
+	if base.offset >= 0 {
+		return offset == base.offset, nil
+	}
+	return base.ordinal >= 0 && last == base.ordinal-1, nil
 }

@@ -22,7 +22,7 @@ func OpenCodeFiles() archive.Format {
 	known := openCodeParents{parents: make(map[string]string)}
 	return archive.Format{
 		Name: "opencode-files", Beside: true, Bare: true,
-		Tried: "published sessions",
+		Tried: "published sessions", IsBeside: isStored,
 		Detect: func(h archive.Head) bool {
 			return strings.HasPrefix(h.Name, "ses_") && rawjson.Has(h.Object(), "id", "time") && rawjson.Has(h.Object(), "projectID")
 		},
@@ -34,6 +34,42 @@ func OpenCodeFiles() archive.Format {
 			}
 		},
 	}
+}
+
+// isStored reports whether a file is one of a session, a message or a part of one, or of its project, and the session is in the source.
+func isStored(in *archive.Input) bool {
+	folders := strings.Split(filepath.ToSlash(in.Name), "/")
+	id, isJSON := strings.CutSuffix(folders[len(folders)-1], ".json")
+	if in.DiskPath() == "" || !isJSON {
+		return false
+	}
+	if n := len(folders); n >= 2 && folders[n-2] == "project" {
+		info, err := os.Lstat(filepath.Join(in.DiskPath(), "../../session", id))
+		return err == nil && info.IsDir()
+	} else if n < 3 {
+		return false
+	}
+	storage := filepath.Join(in.DiskPath(), "../../..")
+	session := folders[len(folders)-2]
+	switch folders[len(folders)-3] {
+	case "message":
+	case "part":
+		part := in.Head().Object()
+		message := session
+		session = rawjson.Str(rawjson.Get(part, "sessionID"))
+		if !isPlainName(session) || !isFile(filepath.Join(storage, "message", session, message+".json")) {
+			return false
+		}
+	default:
+		return false
+	}
+	projects, _ := os.ReadDir(filepath.Join(storage, "session"))
+	return slices.ContainsFunc(projects, func(p os.DirEntry) bool { return isFile(filepath.Join(storage, "session", p.Name(), session+".json")) })
+}
+
+func isFile(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // openCodeStorage is the state of reading a session in the storage folder.
@@ -148,52 +184,28 @@ func startedSession(part []byte) string {
 
 // messages reads the messages of a session and of its subagents. It returns false when the caller wants no more.
 func (s *openCodeStorage) messages(ctx context.Context, session, aside string, depth int) bool {
-	type stored struct {
-		id      string
-		created int64
-		raw     []byte
+	all, ok := s.messagesOf(ctx, session)
+	if !ok {
+		return false
 	}
-	var all []stored
-	for _, id := range s.names("message", session) {
-		raw := s.file("message", session, id+".json")
-		at := archive.Position{File: s.in.Name, Inside: "message " + id}
-		if !rawjson.IsObject(raw) {
-			if context.Cause(ctx) != nil || !s.yield(nil, archive.Damaged(at, archive.Malformed("not a JSON object"))) {
-				return false
-			}
-			continue
-		}
-		all = append(all, stored{id, archive.ParseTime(rawjson.Get(rawjson.Get(raw, "time"), "created")).UnixMilli(), raw})
-	}
-	slices.SortStableFunc(all, func(a, b stored) int { return cmp.Or(cmp.Compare(a.created, b.created), strings.Compare(a.id, b.id)) })
 	s.read[session] = true
-	last := ""
-	for _, m := range all {
+	last := "" // id of the message before
+	for i := range all {
 		if context.Cause(ctx) != nil {
 			return false
 		}
-		n := archive.Node{ID: m.id, Parent: last, Aside: aside, At: archive.Position{File: s.in.Name, Inside: "message " + m.id}, Created: archive.ParseTime(rawjson.Get(rawjson.Get(m.raw, "time"), "created"))}
-		body, started := s.body(&n, m.raw)
-		if strings.HasSuffix(n.Role, "-switched") { // of the model or the mode
-			s.log(n.Role, "", "", body, n.Created, n.At)
-			continue
-		}
-		for _, child := range started {
-			if _, known := s.calls[child]; !known {
-				s.calls[child] = n.ID
-			}
-		}
-		n.Give(body)
+		n := all[i].node
+		n.Parent, n.Aside = last, aside
 		if last == "" {
 			n.Parent = s.calls[session]
 			n.Root = n.Parent == ""
 		}
-		last = n.ID
-		if aside == "" {
-			s.about.model = cmp.Or(n.Model, s.about.model)
+		size, added := s.addMessage(&n, all[i].raw)
+		if !added {
+			continue
 		}
-		s.add(n)
-		if s.bytes += len(body); s.bytes >= archive.PartBytes && !s.send(true) {
+		last = n.ID
+		if s.bytes += size; s.bytes >= archive.PartBytes && !s.send(true) {
 			return false
 		}
 	}
@@ -206,6 +218,52 @@ func (s *openCodeStorage) messages(ctx context.Context, session, aside string, d
 		}
 	}
 	return true
+}
+
+// openCodeFile is the file of a message, without its parts.
+type openCodeFile struct {
+	node archive.Node // id, time and position
+	raw  []byte
+}
+
+// messagesOf returns the messages of a session by time. ok is false when the caller wants no more.
+func (s *openCodeStorage) messagesOf(ctx context.Context, session string) (all []openCodeFile, ok bool) {
+	for _, id := range s.names("message", session) {
+		raw := s.file("message", session, id+".json")
+		at := archive.Position{File: s.in.Name, Inside: "message " + id}
+		if !rawjson.IsObject(raw) {
+			if context.Cause(ctx) != nil || !s.yield(nil, archive.Damaged(at, archive.Malformed("not a JSON object"))) {
+				return nil, false
+			}
+			continue
+		}
+		created := archive.ParseTime(rawjson.Get(rawjson.Get(raw, "time"), "created"))
+		all = append(all, openCodeFile{archive.Node{ID: id, Created: created, At: at}, raw})
+	}
+	slices.SortStableFunc(all, func(a, b openCodeFile) int {
+		return cmp.Or(cmp.Compare(a.node.Created.UnixMilli(), b.node.Created.UnixMilli()), strings.Compare(a.node.ID, b.node.ID))
+	})
+	return all, true
+}
+
+// addMessage adds a message, and returns the size of its body. added is false for a record that is no message.
+func (s *openCodeStorage) addMessage(n *archive.Node, raw []byte) (size int, added bool) {
+	body, started := s.body(n, raw)
+	if strings.HasSuffix(n.Role, "-switched") { // of the model or the mode
+		s.log(n.Role, "", "", body, n.Created, n.At)
+		return 0, false
+	}
+	for _, child := range started {
+		if _, known := s.calls[child]; !known {
+			s.calls[child] = n.ID
+		}
+	}
+	n.Give(body)
+	if n.Aside == "" {
+		s.about.model = cmp.Or(n.Model, s.about.model)
+	}
+	s.add(*n)
+	return len(body), true
 }
 
 // body returns the body of a message in the form of the database, and the sessions of the subagents that it started.

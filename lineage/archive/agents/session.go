@@ -49,7 +49,7 @@ func (s *sessionReader) readLines(ctx context.Context, line func(raw []byte, at 
 	s.readItems(s.in.Lines(ctx), line)
 }
 
-// readItems is readLines for lines that are in no file of lines.
+// readItems is like readLines, for lines that are in no file of lines.
 func (s *sessionReader) readItems(lines iter.Seq2[archive.Item, error], line func(raw []byte, at archive.Position) error) {
 	for item, err := range lines {
 		if item.Pause {
@@ -59,15 +59,19 @@ func (s *sessionReader) readItems(lines iter.Seq2[archive.Item, error], line fun
 			continue
 		}
 		if err == nil {
-			if bad := item.Valid(); bad != nil {
-				err = archive.Damaged(item.At, bad)
-				if repair := item.BeingWritten(bad); repair != nil && (s.begun() || s.id != "") {
-					s.part.Repairs = append(s.part.Repairs, repair)
-					continue
-				}
-			} else if !rawjson.IsObject(item.Raw) {
-				err = archive.Damaged(item.At, archive.Malformed("not an object"))
-			} else if bad := line(item.Raw, item.At); bad != nil {
+			bad := item.Valid()
+			if repair := item.BeingWritten(bad); repair != nil && (s.begun() || s.id != "") {
+				s.part.Repairs = append(s.part.Repairs, repair)
+				continue
+			}
+			switch {
+			case bad != nil:
+			case !rawjson.IsObject(item.Raw):
+				bad = archive.Malformed("not an object")
+			default:
+				bad = line(item.Raw, item.At)
+			}
+			if bad != nil {
 				err = archive.Damaged(item.At, bad)
 			}
 		}

@@ -28,35 +28,40 @@ func ChatGPT() archive.Format {
 				if rawjson.IsObject(rawjson.Get(item.Raw, "mapping")) {
 					return yield(chatGPTConversation(item))
 				}
-				// The input is an object with conversations by name.
-				named := false
-				var damages []*archive.Damage
-				for m := range rawjson.Members(item.Raw) {
-					at := item.At
-					at.Inside = m.Key
-					if !rawjson.IsObject(rawjson.Get(m.Value, "mapping")) {
-						damages = append(damages, archive.Damaged(at, archive.Malformed("conversation without a mapping")))
-						continue
-					}
-					named = true
-					nested := item.Within(m.Value)
-					nested.At = at
-					if !yield(chatGPTConversation(nested)) {
-						return false
-					}
-				}
-				if !named {
-					return yield(nil, archive.Damaged(item.At, archive.Malformed("conversation without a mapping")))
-				}
-				for _, d := range damages {
-					if !yield(nil, d) {
-						return false
-					}
-				}
-				return true
+				return yieldNamed(item, yield)
 			})
 		},
 	}
+}
+
+// yieldNamed yields the conversations of an object that has them by name, and then what is damaged in it. It reports whether to continue.
+func yieldNamed(item archive.Item, yield func(*archive.Conversation, error) bool) bool {
+	const noMapping = "conversation without a mapping"
+	found := false
+	var damages []*archive.Damage
+	for m := range rawjson.Members(item.Raw) {
+		at := item.At
+		at.Inside = m.Key
+		if !rawjson.IsObject(rawjson.Get(m.Value, "mapping")) {
+			damages = append(damages, archive.Damaged(at, archive.Malformed(noMapping)))
+			continue
+		}
+		found = true
+		nested := item.Within(m.Value)
+		nested.At = at
+		if !yield(chatGPTConversation(nested)) {
+			return false
+		}
+	}
+	if !found {
+		return yield(nil, archive.Damaged(item.At, archive.Malformed(noMapping)))
+	}
+	for _, d := range damages {
+		if !yield(nil, d) {
+			return false
+		}
+	}
+	return true
 }
 
 func chatGPTConversation(item archive.Item) (*archive.Conversation, error) {

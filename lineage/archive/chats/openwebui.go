@@ -86,7 +86,7 @@ func openWebUIHeader(raw []byte) (c *archive.Conversation, history []byte) {
 	return c, history
 }
 
-// openWebUIChat reads the chat inside a conversation. It returns the members that are not known otherwise, and the history.
+// openWebUIChat reads the chat inside a conversation. It returns the history, and the members that nothing else reads.
 func openWebUIChat(raw []byte, c *archive.Conversation) (rest, history []byte) {
 	var more rawjson.Object
 	for m := range rawjson.Members(raw) {

@@ -3,6 +3,8 @@ package importer_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -299,4 +301,32 @@ func TestParentsThatComeLater(t *testing.T) {
 		histories = append(histories, text)
 	}
 	require.Equal(t, []string{"abcdxy"}, histories)
+}
+
+// The files of messages, parts and projects of OpenCode are read with their session. Without that they are of no known format.
+func TestFilesReadWithASession(t *testing.T) {
+	storage := filepath.Join(t.TempDir(), "storage")
+	for name, text := range map[string]string{
+		"session/p1/ses_1.json":     `{"id":"ses_1","projectID":"p1","time":{"created":1}}`,
+		"project/p1.json":           `{"id":"p1","worktree":"/w","time":{"created":1}}`,
+		"message/ses_1/msg_1.json":  `{"id":"msg_1","role":"user","sessionID":"ses_1","time":{"created":1}}`,
+		"part/msg_1/prt_1.json":     `{"id":"prt_1","sessionID":"ses_1","messageID":"msg_1","type":"text","text":"hi"}`,
+		"message/ses_2/msg_2.json":  `{"id":"msg_2","role":"user","sessionID":"ses_2","time":{"created":1}}`,
+		"part/msg_2/prt_2.json":     `{"id":"prt_2","sessionID":"ses_2","messageID":"msg_2","type":"text","text":"lost"}`,
+		"part/msg_1/prt_other.json": `{"id":"prt_other","sessionID":"../session","messageID":"p1","type":"text","text":"lost"}`,
+		"project/p2.json":           `{"id":"p2","worktree":"/w","time":{"created":1}}`,
+	} {
+		path := filepath.Join(storage, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	s := storeIn(t)
+	for range 2 {
+		report, err := importer.Import(t.Context(), s, archive.Path(storage), importer.Options{})
+		require.NoError(t, err)
+		require.ElementsMatch(t, []string{"message/ses_2/msg_2.json", "part/msg_1/prt_other.json", "part/msg_2/prt_2.json", "project/p2.json"}, report.Ignored)
+		require.Equal(t, []string{"opencode-files"}, report.Formats)
+	}
+	_, err := importer.Import(t.Context(), s, archive.Path(filepath.Join(storage, "message")), importer.Options{})
+	require.ErrorIs(t, err, archive.ErrUnknownFormat)
 }

@@ -16,8 +16,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // Files records which files imports on a machine have read into a store, so that a later import reads only files that
@@ -49,11 +51,15 @@ type fileState struct {
 // fileRead is the state of a file that this import reads.
 type fileRead struct {
 	fileState
-	partly bool // something was left out
+	has    map[string]bool // Conversations
+	partly bool            // something was left out
 }
 
-// maxFileState limits the size of a file's state, in bytes. A file with more conversations is always read.
-const maxFileState = 64 << 10
+// Limits of a file's state: the conversations, and its size in bytes. A file with more is always read.
+const (
+	maxOfFile    = 100_000
+	maxFileState = 8 << 20
+)
 
 // FilesOf returns the record of files at or below a path that imports on a machine have read into a store. It is
 // empty if the store is nil.
@@ -116,17 +122,39 @@ func (f *Files) isThere(ctx context.Context, store *lineage.Store, s *fileState)
 	return n >= s.Branches, err
 }
 
+// threadsAtOnce is the number of threads that are read in one state.
+const threadsAtOnce = 100
+
+// branchesOf counts the branches of the threads of conversations.
 func branchesOf(ctx context.Context, store *lineage.Store, conversations []string) (n int, err error) {
-	for _, id := range conversations {
-		thread, err := store.FindThread(ctx, id)
+	for some := range slices.Chunk(conversations, threadsAtOnce) {
+		ids := make([]lineage.ThreadID, len(some))
+		for i, id := range some {
+			ids[i] = write.SourceThread(id)
+		}
+		found, err := backend.AtOnce(ctx, store.View(), func(s backend.Snapshot) (found int, err error) {
+			if s, ok := s.(backend.ThreadsAhead); ok {
+				if err := s.ThreadsAhead(ctx, ids); err != nil {
+					return 0, err
+				}
+			}
+			for _, id := range ids {
+				if _, err := s.Thread(ctx, id); err != nil {
+					return 0, err
+				}
+				for _, err := range s.Branches(ctx, id, "", "") {
+					if err != nil {
+						return 0, err
+					}
+					found++
+				}
+			}
+			return found, nil
+		})
 		if err != nil {
 			return 0, err
 		}
-		branches, err := thread.Branches(ctx)
-		if err != nil {
-			return 0, err
-		}
-		n += len(branches)
+		n += found
 	}
 	return n, nil
 }
@@ -185,8 +213,8 @@ func (f *Files) reading(file *archive.File) *fileRead {
 	read := f.read[file]
 	if read == nil {
 		full, err := filepath.Abs(file.Path)
-		read = &fileRead{fileState: fileState{Path: full, Size: file.Size, Modified: file.Modified.UnixNano(), Options: f.options}}
-		// A file opened so soon after its last change may change again without a new time.
+		read = &fileRead{fileState: fileState{Path: full, Size: file.Size, Modified: file.Modified.UnixNano(), Options: f.options}, has: make(map[string]bool)}
+		// Times of files are coarse: one that was opened right after a change may change again and keep its time.
 		read.partly = err != nil || !utf8.ValidString(full) || file.Opened.Sub(file.Modified).Abs() < settleTime || isOpenDatabase(full)
 		f.read[file] = read
 	}
@@ -202,13 +230,11 @@ func (f *Files) leftOut(file *archive.File) {
 
 // has records that a file contains a conversation.
 func (f *Files) has(file *archive.File, conversation string) {
-	if read := f.reading(file); read != nil && len(read.Conversations) <= maxOfFile && !slices.Contains(read.Conversations, conversation) {
+	if read := f.reading(file); read != nil && len(read.Conversations) <= maxOfFile && !read.has[conversation] {
 		read.Conversations = append(read.Conversations, conversation)
+		read.has[conversation] = true
 	}
 }
-
-// maxOfFile limits the recorded conversations of a file. A file with more is always read.
-const maxOfFile = 1000
 
 // settleTime is the time within which a file may change twice without getting a new time.
 const settleTime = 100 * time.Millisecond

@@ -2,6 +2,7 @@ package importer_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,6 +87,37 @@ func TestUnchangedFilesAreNotReadAgain(t *testing.T) {
 	report := importInto(s, "m", importer.Options{})
 	require.LessOrEqual(t, report.Unchanged, int64(3))
 	requireSound(t, s)
+}
+
+// A file of many conversations, whose state is larger than a value that is stored within its record, is not read again either, until it or
+// one of its threads has changed.
+func TestFileOfManyConversations(t *testing.T) {
+	ctx := context.Background()
+	s, path, at := storeIn(t), filepath.Join(t.TempDir(), "chats.jsonl"), time.Now().Add(-time.Hour)
+	const conversations = 2500
+	var lines strings.Builder
+	for i := range conversations {
+		fmt.Fprintf(&lines, `{"messages":[{"role":"user","content":"Hello %d"}]}`+"\n", i)
+	}
+	require.NoError(t, os.WriteFile(path, []byte(lines.String()), 0o600))
+	require.NoError(t, os.Chtimes(path, at, at))
+	read := func() int64 {
+		files, err := importer.FilesOf(ctx, s, "m", path)
+		require.NoError(t, err)
+		report, err := importer.Import(ctx, s, archive.Path(path), importer.Options{Files: files})
+		require.NoError(t, err)
+		return report.Conversations
+	}
+	require.EqualValues(t, conversations, read())
+	require.Zero(t, read())
+	require.Zero(t, read())
+	for l, err := range s.Threads(ctx, lineage.ThreadQuery{}) {
+		require.NoError(t, err)
+		require.NoError(t, l.Delete(ctx))
+		break
+	}
+	require.EqualValues(t, conversations, read())
+	require.Zero(t, read())
 }
 
 func TestReadingAgainMakesNoCommit(t *testing.T) {

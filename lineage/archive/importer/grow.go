@@ -139,8 +139,7 @@ func (g *Growing) read() error {
 		}
 	}
 	g.feed.Resume()
-	resumed := false
-	for {
+	for resumed := false; ; {
 		c, err, more := g.next()
 		var damage *archive.Damage
 		switch {
@@ -162,43 +161,54 @@ func (g *Growing) read() error {
 			g.session = c.SourceID // also if it adds no message
 		}
 		if len(c.Nodes) > 0 || g.feed.Lines() > 0 && g.loader.open != nil {
-			if g.session = c.SourceID; g.loader.given.lacks(c.Nodes, g.unplaced) {
-				return ErrStale
-			}
-			if !resumed {
-				resumed = true
-				err = g.loader.resumeOpen()
-			}
-			if err == nil {
-				err = g.load(c)
-			}
-			if err != nil {
+			if err := g.take(c, !resumed); err != nil {
 				return err
 			}
+			resumed = true
 		}
-		paused, drained := g.feed.Paused()
-		switch {
-		case !paused:
-		case held:
-			if most := g.loader.options.Limits.OrDefault().Item; g.held+g.feed.Waiting() > most {
-				return &archive.LimitError{Limit: "item", Most: most, What: "bytes before the id of a session", Err: archive.ErrTooLarge}
-			}
-		case drained && g.feed.Lines() > 0:
-			return g.settle()
-		case !drained:
-			if err := g.loader.flush(); err != nil {
+		if paused, drained := g.feed.Paused(); paused {
+			if ended, err := g.pause(held, drained); ended || err != nil {
 				return err
 			}
-			if g.loader.open != nil && g.loader.open.leftOut {
-				return ErrDeleted
-			}
-			g.placed()
-		}
-		if drained {
-			return nil
 		}
 		g.feed.Resume()
 	}
+}
+
+// take loads a part of a conversation. first is set for the first one of a reading.
+func (g *Growing) take(c *archive.Conversation, first bool) error {
+	g.session = c.SourceID
+	if g.loader.given.lacks(c.Nodes, g.unplaced) {
+		return ErrStale
+	}
+	if first {
+		if err := g.loader.resumeOpen(); err != nil {
+			return err
+		}
+	}
+	return g.load(c)
+}
+
+// pause places what was read up to a pause, unless the reader holds it. drained is set at the end of the current reader, where the
+// reading ends.
+func (g *Growing) pause(held, drained bool) (ended bool, err error) {
+	switch {
+	case held:
+		if most := g.loader.options.Limits.OrDefault().Item; g.held+g.feed.Waiting() > most {
+			return true, &archive.LimitError{Limit: "item", Most: most, What: "bytes before the id of a session", Err: archive.ErrTooLarge}
+		}
+	case drained && g.feed.Lines() > 0:
+		return true, g.settle()
+	case !drained:
+		if err := g.loader.flush(); err != nil {
+			return true, err
+		}
+		if g.loader.open != nil && g.loader.open.leftOut {
+			return true, ErrDeleted
+		}
+		g.placed()
+	}
+	return drained, nil
 }
 
 // load loads a part of a conversation.

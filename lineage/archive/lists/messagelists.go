@@ -85,64 +85,72 @@ func chatList(raw []byte) (list []byte, name string) {
 
 func readChatLists(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 	return func(yield func(*archive.Conversation, error) bool) {
-		loose := in.NewList() // of messages, if the file is one list
-		defer loose.Close()
-		full := false
+		r := chatListReader{loose: in.NewList(), most: in.MaxItem()}
+		defer r.loose.Close()
 		for item, err := range in.Values(ctx) {
-			if err != nil {
-				if !yield(nil, err) {
-					return
-				}
-				continue
-			}
 			var c *archive.Conversation
-			switch {
-			case isChatMessage(item.Raw):
-				if _, err := chatNode(item.Raw, item.At); err != nil {
-					if !yield(nil, archive.Damaged(item.At, err)) {
-						return
-					}
-					continue
-				}
-				// The file is one item.
-				size := loose.Size() + int64(len(item.Raw)) + 2
-				if !full && size <= in.MaxItem() {
-					loose.Add(item.Raw)
-				} else if !full {
-					full = true
-					if !yield(nil, archive.Damaged(item.At, archive.TooLarge("list of messages", size, in.MaxItem()))) {
-						return
-					}
-				}
-				continue
-			case rawjson.IsArray(item.Raw) && isChatMessage(rawjson.First(item.Raw)):
-				c = &archive.Conversation{}
-				addChatMessages(c, item.Raw, item)
-			default:
-				c = chatListConversation(item)
+			if err == nil {
+				c, err = r.read(item)
 			}
-			if c == nil {
-				if !yield(nil, archive.Damaged(item.At, archive.Malformed("no list of messages"))) {
-					return
-				}
-				continue
-			}
-			if !yield(c, nil) {
+			if (c != nil || err != nil) && !yield(c, err) {
 				return
 			}
 		}
-		if loose.Size() == 0 {
-			return
+		if r.loose.Size() > 0 {
+			yield(r.looseConversation())
 		}
-		item, err := loose.Item()
-		if err != nil {
-			yield(nil, err)
-			return
-		}
+	}
+}
+
+// chatListReader reads items that are lists of messages. If items are messages, the file is one list.
+type chatListReader struct {
+	loose *archive.List // of items that are messages
+	most  int64         // size of loose
+	full  bool          // a message was left out of it
+}
+
+// read reads an item as a conversation. It returns none for a message.
+func (r *chatListReader) read(item archive.Item) (*archive.Conversation, error) {
+	if isChatMessage(item.Raw) {
+		return nil, r.addLoose(item)
+	}
+	if rawjson.IsArray(item.Raw) && isChatMessage(rawjson.First(item.Raw)) {
 		c := &archive.Conversation{}
 		addChatMessages(c, item.Raw, item)
-		yield(c, nil)
+		return c, nil
 	}
+	if c := chatListConversation(item); c != nil {
+		return c, nil
+	}
+	return nil, archive.Damaged(item.At, archive.Malformed("no list of messages"))
+}
+
+// addLoose adds a message to the list of the file. Of those that are too many, the first one is an error.
+func (r *chatListReader) addLoose(item archive.Item) error {
+	if _, err := chatNode(item.Raw, item.At); err != nil {
+		return archive.Damaged(item.At, err)
+	}
+	if r.full {
+		return nil
+	}
+	size := r.loose.Size() + int64(len(item.Raw)) + 2
+	if size > r.most {
+		r.full = true
+		return archive.Damaged(item.At, archive.TooLarge("list of messages", size, r.most))
+	}
+	r.loose.Add(item.Raw)
+	return nil
+}
+
+// looseConversation returns the conversation of the list of the file.
+func (r *chatListReader) looseConversation() (*archive.Conversation, error) {
+	item, err := r.loose.Item()
+	if err != nil {
+		return nil, err
+	}
+	c := &archive.Conversation{}
+	addChatMessages(c, item.Raw, item)
+	return c, nil
 }
 
 // chatListConversation reads an object with a list of messages; nil if it has none.
@@ -200,9 +208,10 @@ func addChatMessages(c *archive.Conversation, list []byte, item archive.Item) {
 }
 
 // addNodes adds a node for each element of a list in the text of an item, and records elements that have none. Ids that an earlier element has
-// are left out, because ids must be unique in a conversation.
+// are left out, because ids must be unique in a conversation. The nodes after the first part are not kept, but made again when they are read.
 func addNodes(c *archive.Conversation, list []byte, item archive.Item, what string, node func(raw []byte, at archive.Position) (archive.Node, error)) {
-	first, size := 0, int64(0) // of the elements that are made again, and of those before
+	rest := 0 // the element with which the nodes that are not kept begin, 0 if all are kept
+	size := int64(0)
 	seen, repeated := make(idSet), make(map[int]bool)
 	for i, raw := range item.Elements(list) {
 		at := item.At.Element(what, i)
@@ -215,20 +224,20 @@ func addNodes(c *archive.Conversation, list []byte, item archive.Item, what stri
 			repeated[i] = true
 		}
 		switch {
-		case first > 0:
+		case rest > 0:
 		case c.Rest != nil || len(c.Nodes) >= archive.PartNodes || size >= archive.PartBytes:
-			first = i
+			rest = i
 		default:
 			c.Nodes = append(c.Nodes, n)
 			size += archive.NodesSize(c.Nodes[len(c.Nodes)-1:])
 		}
 	}
-	if first == 0 {
+	if rest == 0 {
 		return
 	}
 	c.AddRest(item.Memory(list), func(yield func(archive.Node) bool) {
 		for i, raw := range item.Elements(list) {
-			if i < first {
+			if i < rest {
 				continue
 			}
 			n, err := node(raw, item.At.Element(what, i))

@@ -53,61 +53,73 @@ var promptCut = regexp.MustCompile(`\r?\n\r?\n----------\r?\n(?:\r?\n|$)`)
 
 func readPromptLogs(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 	return func(yield func(*archive.Conversation, error) bool) {
-		c := &archive.Conversation{}
-		if in.Name != "." {
-			c.Title = in.Name[max(0, strings.LastIndexByte(in.Name, '/')+1):]
-			var more rawjson.Object
-			more.SetText("folder", in.Name)
-			c.Metadata = more.Bytes()
-		}
-		answers := &pastAnswers{}
+		r := promptReader{in: in, yield: yield, conversation: promptConversation(in.Name)}
 		for _, name := range in.Files {
-			number := promptNumber(name, "prompt_")
-			if number == "" {
+			if number := promptNumber(name, "prompt_"); number != "" && !r.readRequest(ctx, name, number) {
+				return
+			}
+		}
+		for _, name := range in.Files {
+			number := promptNumber(name, "response_")
+			if number == "" || slices.Contains(in.Files, "prompt_"+number+".log") {
 				continue
 			}
 			at := archive.Position{File: in.FileName(name)}
-			prompt, err := in.ReadFile(ctx, name)
-			if err != nil {
-				if !yield(nil, in.Unreadable(at, err)) {
-					return
-				}
-				continue
-			}
-			nodes := promptNodes(prompt, answers, at)
-			response := "response_" + number + ".log"
-			if slices.Contains(in.Files, response) {
-				at.File = in.FileName(response)
-				answer, err := in.ReadFile(ctx, response)
-				if err != nil {
-					if !yield(nil, in.Unreadable(at, err)) {
-						return
-					}
-				} else {
-					nodes = append(nodes, archive.Node{Role: "assistant", Body: answer, Type: content.TypeText, At: at})
-					answers.add(answer)
-				}
-			}
-			if len(nodes) == 0 {
-				continue
-			}
-			nodes[0].Root = true
-			nodes[len(nodes)-1].Branch = "request-" + number
-			c.Nodes = append(c.Nodes, nodes...)
-		}
-		// These answers have no request.
-		for _, name := range in.Files {
-			if number := promptNumber(name, "response_"); number != "" && !slices.Contains(in.Files, "prompt_"+number+".log") {
-				at := archive.Position{File: in.FileName(name)}
-				if !yield(nil, archive.Damaged(at, archive.Malformed("answer without a request"))) {
-					return
-				}
+			if !yield(nil, archive.Damaged(at, archive.Malformed("answer without a request"))) {
+				return
 			}
 		}
-		if len(c.Nodes) > 0 {
-			yield(c, nil)
+		if len(r.conversation.Nodes) > 0 {
+			yield(r.conversation, nil)
 		}
 	}
+}
+
+// promptConversation returns the conversation of a folder, without messages.
+func promptConversation(folder string) *archive.Conversation {
+	c := &archive.Conversation{}
+	if folder != "." {
+		c.Title = folder[max(0, strings.LastIndexByte(folder, '/')+1):]
+		var more rawjson.Object
+		more.SetText("folder", folder)
+		c.Metadata = more.Bytes()
+	}
+	return c
+}
+
+// promptReader reads requests and their answers. Each is a branch of one conversation.
+type promptReader struct {
+	in           *archive.Input
+	yield        func(*archive.Conversation, error) bool
+	conversation *archive.Conversation
+	answers      pastAnswers
+}
+
+// readRequest reads a request and its answer, if there is one. Files that cannot be read are yielded as errors. It reports whether
+// to continue.
+func (r *promptReader) readRequest(ctx context.Context, name, number string) bool {
+	at := archive.Position{File: r.in.FileName(name)}
+	prompt, err := r.in.ReadFile(ctx, name)
+	if err != nil {
+		return r.yield(nil, r.in.Unreadable(at, err))
+	}
+	nodes := promptNodes(prompt, &r.answers, at)
+	if response := "response_" + number + ".log"; slices.Contains(r.in.Files, response) {
+		at.File = r.in.FileName(response)
+		answer, err := r.in.ReadFile(ctx, response)
+		if err == nil {
+			nodes = append(nodes, archive.Node{Role: "assistant", Body: answer, Type: content.TypeText, At: at})
+			r.answers.add(answer)
+		} else if !r.yield(nil, r.in.Unreadable(at, err)) {
+			return false
+		}
+	}
+	if len(nodes) > 0 {
+		nodes[0].Root = true
+		nodes[len(nodes)-1].Branch = "request-" + number
+		r.conversation.Nodes = append(r.conversation.Nodes, nodes...)
+	}
+	return true
 }
 
 // promptNodes splits a request into messages. The files do not name roles: a message that repeats

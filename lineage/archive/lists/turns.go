@@ -48,39 +48,42 @@ func turnsConversation(item archive.Item) (*archive.Conversation, error) {
 	i := 0
 	for raw := range rawjson.Elements(history) {
 		i++
-		at := item.At.Element("turn", i)
-		if !rawjson.IsObject(raw) {
-			c.Skip(at, archive.Malformed("turn is not an object"))
-			continue
-		}
-		var prompt, answered []byte
-		var extra rawjson.Object
-		for m := range rawjson.Members(raw) {
-			switch m.Key {
-			case "user":
-				prompt = m.Value
-			case "bot":
-				answered = m.Value
-			default:
-				extra.Add(m)
-			}
-		}
-		if prompt == nil && answered == nil {
-			c.Skip(at, archive.Malformed("turn without text"))
-		}
-		for _, message := range []struct {
-			role  string
-			value []byte
-		}{{"user", prompt}, {"assistant", answered}} {
-			if message.value == nil {
-				continue
-			}
-			n := archive.Node{Role: message.role, At: at, Metadata: extra.Bytes()}
-			n.Body, n.Type = archive.TextBody(message.value)
-			c.Nodes = append(c.Nodes, n)
-			extra = rawjson.Object{}
-		}
+		addTurn(c, raw, item.At.Element("turn", i))
 	}
 	c.Keep(&more, item)
 	return c, nil
+}
+
+// addTurn adds the messages of a turn. What else it has is metadata of the first one.
+func addTurn(c *archive.Conversation, raw []byte, at archive.Position) {
+	if !rawjson.IsObject(raw) {
+		c.Skip(at, archive.Malformed("turn is not an object"))
+		return
+	}
+	var prompt, answer []byte
+	var more rawjson.Object
+	for m := range rawjson.Members(raw) {
+		switch m.Key {
+		case "user":
+			prompt = m.Value
+		case "bot":
+			answer = m.Value
+		default:
+			more.Add(m)
+		}
+	}
+	if prompt == nil && answer == nil {
+		c.Skip(at, archive.Malformed("turn without text"))
+	}
+	add := func(role string, value []byte) {
+		if value == nil {
+			return
+		}
+		n := archive.Node{Role: role, At: at, Metadata: more.Bytes()}
+		n.Body, n.Type = archive.TextBody(value)
+		c.Nodes = append(c.Nodes, n)
+		more = rawjson.Object{}
+	}
+	add("user", prompt)
+	add("assistant", answer)
 }

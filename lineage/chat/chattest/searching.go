@@ -132,6 +132,16 @@ func testSearch(t *testing.T, s *store) {
 		require.Equal(t, snippet, results[0].Snippet)
 	}
 
+	// Data that only its format explains is in a snippet as it is shown.
+	require.NoError(t, s.AddMessage(background, chat.Message{
+		ID: "shell", ChatID: "c", ParentID: "q", Name: "shell", Type: chat.TypeMessage,
+		Data: json.RawMessage(`{"type":"shell","id":"evt_1","callID":"c1","time":{"created":1754000000000},"command":"count turacos","output":"three turacos"}`),
+	}))
+	results, err = s.SearchMessages(background, "c", "three", chat.SearchOptions{})
+	require.NoError(t, err)
+	require.Len(t, results, 1)
+	require.Equal(t, "count turacos\n<mark>three</mark> turacos", results[0].Snippet)
+
 	for i := range chat.DefaultSearchLimit + 5 {
 		require.NoError(t, s.AddMessage(background, text("c", fmt.Sprint("m", i), "q", "user", "walrus")))
 	}

@@ -32,9 +32,18 @@ type Handle interface {
 	Close() error
 }
 
+// Pruned is data that can be pruned.
+type Pruned interface {
+	Data
+	// Prune brings the data up to date and removes what the store no longer has.
+	Prune(t require.TestingT, store *lineage.Store)
+	// Whole returns all of the data, also what nothing sees, in a fixed order.
+	Whole(t require.TestingT) []string
+}
+
 // Config describes the derived data.
 type Config struct {
-	// New returns a place for new data.
+	// New returns a place for new data, which may be Pruned.
 	New func(t testing.TB) Data
 	// Rebuilds is set if data of another store or history is rebuilt. Otherwise it is refused.
 	Rebuilds bool
@@ -57,13 +66,14 @@ func (c *Config) testInterleaved(t *testing.T) {
 		require.NoError(r, err)
 		defer store.Close()
 		m, data, at := &Machine{r, store}, c.New(t), 0
+		pruned, prunes := data.(Pruned)
 		var handles [2]Handle
 		var hooks [2]func()
 		running := [2]bool{}
 		interrupt := func() {}
 		var update func(i int)
 		between := func(i int) {
-			switch rapid.IntRange(0, 5).Draw(r, "between") {
+			switch rapid.IntRange(0, 6).Draw(r, "between") {
 			case 0, 1:
 				m.Change()
 			case 2:
@@ -72,6 +82,10 @@ func (c *Config) testInterleaved(t *testing.T) {
 				}
 			case 3:
 				interrupt()
+			case 4:
+				if prunes {
+					pruned.Prune(r, store)
+				}
 			}
 			now := data.Number(r)
 			require.GreaterOrEqual(r, now, at, "the data goes back")
@@ -105,7 +119,23 @@ func (c *Config) testInterleaved(t *testing.T) {
 		defer func() { require.NoError(r, last.Close()) }()
 		require.NoError(r, last.Update(bg))
 		require.Equal(r, c.rowsOf(t, r, store), data.Rows(r))
+		if prunes {
+			m.must(m.collect())
+			pruned.Prune(r, store)
+			require.Equal(r, c.wholeOf(t, r, store), pruned.Whole(r))
+			require.NoError(r, last.Update(bg))
+			require.Equal(r, c.wholeOf(t, r, store), pruned.Whole(r))
+		}
 	})
+}
+
+// wholeOf is rowsOf for all of the data.
+func (c *Config) wholeOf(t testing.TB, r require.TestingT, store *lineage.Store) []string {
+	data := c.New(t).(Pruned)
+	h := data.Open(r, store, func() {})
+	require.NoError(r, h.Update(bg))
+	require.NoError(r, h.Close())
+	return data.Whole(r)
 }
 
 // rowsOf returns the rows of data that is derived in one pass.

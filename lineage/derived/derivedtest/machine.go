@@ -50,13 +50,17 @@ func (m *Machine) Change() {
 			require.ErrorIs(m.T, err, lineage.ErrNotFound)
 		}
 	case "collect":
-		_, err := m.Store.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
-		m.must(err)
+		m.must(m.collect())
 	default:
 		if len(contexts) > 0 {
 			m.changeContext(what, contexts[rapid.IntRange(0, len(contexts)-1).Draw(m.T, "context")])
 		}
 	}
+}
+
+func (m *Machine) collect() error {
+	_, err := m.Store.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
+	return err
 }
 
 func (m *Machine) text() string {

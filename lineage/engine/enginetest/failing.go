@@ -358,7 +358,7 @@ func testFailingOpen(t *testing.T, s *store) {
 	})
 }
 
-// contended is a store in which before runs ahead of an append, a given number of times.
+// contended is a store that calls before ahead of each of the first appends.
 type contended struct {
 	chat.Store
 	before func()

@@ -133,11 +133,14 @@ func Everything(t testing.TB, store *lineage.Store, x *search.Index) {
 
 	// A snippet is of what people read.
 	_, err = c.Extend(bg, Item(structure.MessageUsage, "", content.TypeJSON,
-		`{"role":"user","content":[{"type":"text","text":"<environment_context>\n  <cwd>/pelican</cwd>\n</environment_context>"},{"type":"text","text":"A toucan in /pelican?"}]}`))
+		`{"role":"user","content":[{"type":"text","text":"<environment_context>\n  <cwd>/pelican</cwd>\n</environment_context>"},{"type":"text","text":"A toucan in /pelican?"}]}`),
+		Item(structure.MessageUsage, "", content.TypeJSON, `{"type":"shell","id":"evt_1","callID":"c1","time":{"created":1754000000000},"command":"count turacos","output":"three turacos"}`),
+		lineage.System("<rules>\n<style>Say hoatzin</style> as a List<int>.</rules>"))
 	require.NoError(t, err)
 	for text, snippet := range map[string]string{
 		"pelican": "A toucan in /<mark>pelican</mark>?", "cwd": "(environment_context) <mark>cwd</mark>: /pelican",
 		"toucan cwd": "(environment_context) <mark>cwd</mark>: /pelican\nA <mark>toucan</mark> in /pelican?",
+		"three":      "count turacos\n<mark>three</mark> turacos", "hoatzin": "\nSay <mark>hoatzin</mark> as a List<int>.",
 	} {
 		hits, err := x.Search(bg, search.Query{Text: text})
 		require.NoError(t, err)

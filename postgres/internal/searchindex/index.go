@@ -10,9 +10,10 @@
 //
 // The terms are those of package query, as in the index in a file, so that a search finds the same with the same ranks.
 //
-// An index of another epoch or history, and a damaged one, is cleared and made again. It is not searched meanwhile. One
-// process owns the clearing: it marks the row of the index, from when on nobody adds, and each step locks the row and does
-// nothing if the owner is another one. When an owner is not heard of for a while, another process takes the clearing over.
+// A collection prunes the index: it removes what is dead. An index of another history, one that a collection could not prune,
+// and a damaged one are cleared and made again. It is not searched meanwhile. One process owns the clearing or pruning: it marks
+// the row of the index, from when on nobody adds, and each step locks the row and does nothing if the owner is another one. When
+// an owner is not heard of for a while, another process takes the index over and clears it.
 // Numbers of runs, threads and terms are valid in one generation of the index. A search is of one generation.
 package searchindex
 

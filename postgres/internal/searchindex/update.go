@@ -83,8 +83,8 @@ func useless(err error) bool {
 	return errors.Is(err, lineage.ErrDiverged) || errors.Is(err, derived.ErrOtherStore)
 }
 
-// Collected clears an index from before the last collection. The text that the collection removed goes with it.
-func (x *Index) Collected(ctx context.Context) (err error) {
+// Collected prunes or clears an index from before a collection. The text that the collection removed goes with that.
+func (x *Index) Collected(ctx context.Context, c Collection) (err error) {
 	w := x.work(time.Time{})
 	defer func() {
 		if err != nil {
@@ -94,6 +94,13 @@ func (x *Index) Collected(ctx context.Context) (err error) {
 	for range mostRepeated {
 		m, err := w.waited(ctx, backend.Cursor{}, searched.Updating{})
 		if err != nil || !m.exists || m.usable() {
+			return err
+		}
+		if m.prunable() {
+			err := w.prune(ctx, m, c)
+			if err == nil || errors.Is(err, errTaken) || errors.Is(err, errNotPruned) || errors.Is(err, backend.ErrExpired) || useless(err) || x.server.Damaged(err) || ctx.Err() == nil && x.server.Slow(err) {
+				continue // it is usable now, or marked to be cleared
+			}
 			return err
 		}
 		if err := w.clear(ctx, m); err != nil {

@@ -87,11 +87,7 @@ func (w *work) clear(ctx context.Context, m meta) error {
 			format, rand.Int64())
 		return err
 	}
-	w.begun = true
-	// From now on, no process adds to the index. The second condition is for an attempt that is repeated because its answer was lost.
-	owned, err := w.write(ctx, nil, `UPDATE lineage_search SET clearing = true, version = $2::bigint + 1, stamp = $4, owner = $5, busy_until = statement_timestamp() + make_interval(secs => $6)
-WHERE store = $1 AND (version = $2 AND stamp = $3 AND (NOT clearing OR busy_until IS NULL OR busy_until <= statement_timestamp() OR owner = $5) OR version = $2::bigint + 1 AND stamp = $4) RETURNING version`,
-		m.Version, m.stamp, rand.Int64(), w.owner, busyTime.Seconds())
+	owned, err := w.own(ctx, m)
 	for i, step := 0, clearStep; i < len(tables) && owned && err == nil; {
 		t, deleted := tables[i], 0
 		owned, err = w.write(ctx, func(b *pgx.Batch) {
@@ -114,6 +110,16 @@ WHERE store = $1 AND (version = $2 AND stamp = $3 AND (NOT clearing OR busy_unti
   number = 0, id = 0, seen_number = 0, seen_id = 0, version = version + 1, generation = $4, spans = 0, runs = 0, threads = 0, terms = $5, erased = false, busy_until = NULL
 WHERE store = $1 AND clearing AND owner = $2 RETURNING version`, w.owner, format, rand.Int64(), firstTerm())
 	return err
+}
+
+// own marks an index that was as in m, so that no process adds to it, for this process to clear or prune. It reports false if another
+// process has changed it.
+func (w *work) own(ctx context.Context, m meta) (owned bool, err error) {
+	w.begun = true
+	// The second condition is for an attempt that is repeated because its answer was lost.
+	return w.write(ctx, nil, `UPDATE lineage_search SET clearing = true, version = $2::bigint + 1, stamp = $4, owner = $5, busy_until = statement_timestamp() + make_interval(secs => $6)
+WHERE store = $1 AND (version = $2 AND stamp = $3 AND (NOT clearing OR busy_until IS NULL OR busy_until <= statement_timestamp() OR owner = $5) OR version = $2::bigint + 1 AND stamp = $4) RETURNING version`,
+		m.Version, m.stamp, rand.Int64(), w.owner, busyTime.Seconds())
 }
 
 // firstTerm returns the number before the first term. It is random, so that the stores of a database have different

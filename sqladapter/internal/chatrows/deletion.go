@@ -121,36 +121,63 @@ func FinishDeletions(ctx context.Context, db *sqladapter.DB) (n int, err error) 
 // FinishDeletion completes the deletion of a chat. Other processes may do the same concurrently, and create the chat
 // again afterwards. So each transaction locks the deletion, and stops if it is gone.
 func FinishDeletion(ctx context.Context, db *sqladapter.DB, id string) error {
-	finished := false
-	step := func(do func(c *sqladapter.Conn) error) error {
-		return db.Write(ctx, func(c *sqladapter.Conn) error {
-			n, err := c.Exec(ctx, deletionSQL.hold, id)
-			if finished = err == nil && n == 0; err != nil || finished {
-				return cmp.Or(err, sqladapter.ErrUnchanged)
-			}
-			return do(c)
-		})
+	d := &deletion{db: db, chat: id}
+	for _, part := range []func(context.Context) error{d.removeReferences, d.removeTexts, d.removeMessages, d.removeChat} {
+		if err := part(ctx); err != nil || d.finished {
+			return err
+		}
 	}
-	for _, part := range []struct{ list, remove sqladapter.Statement }{
+	return nil
+}
+
+// deletion is the deletion of a chat in several transactions.
+type deletion struct {
+	db       *sqladapter.DB
+	chat     string
+	finished bool // by another process
+}
+
+// write calls do in a transaction, unless another process has finished the deletion.
+func (d *deletion) write(ctx context.Context, do func(c *sqladapter.Conn) error) error {
+	return d.db.Write(ctx, func(c *sqladapter.Conn) error {
+		n, err := c.Exec(ctx, deletionSQL.hold, d.chat)
+		if d.finished = err == nil && n == 0; err != nil || d.finished {
+			return cmp.Or(err, sqladapter.ErrUnchanged)
+		}
+		return do(c)
+	})
+}
+
+// removeReferences removes the checkpoints and branches, which refer to messages.
+func (d *deletion) removeReferences(ctx context.Context) error {
+	for _, rows := range []struct{ list, remove sqladapter.Statement }{
 		{deletionSQL.checkpoints, tables.Checkpoints.Remove}, {deletionSQL.branches, tables.Branches.Remove},
 	} {
-		for n := deletePart; n == deletePart && !finished; {
-			err := step(func(c *sqladapter.Conn) error {
-				ids, err := lists.Collect(ctx, c, lists.ScanString, part.list, id, deletePart)
+		for n := deletePart; n == deletePart && !d.finished; {
+			err := d.write(ctx, func(c *sqladapter.Conn) error {
+				ids, err := lists.Collect(ctx, c, lists.ScanString, rows.list, d.chat, deletePart)
 				if n = len(ids); err != nil || n == 0 {
 					return err
 				}
-				return lists.ExecList(ctx, c, part.remove, ids)
+				return lists.ExecList(ctx, c, rows.remove, ids)
 			})
 			if err != nil {
 				return err
 			}
 		}
 	}
-	for n := int64(indexPart); n == indexPart && !finished && db.Dialect().Search().Numbered; {
-		err := step(func(c *sqladapter.Conn) (err error) {
+	return nil
+}
+
+// removeTexts removes the rows of an index that has them by numbers.
+func (d *deletion) removeTexts(ctx context.Context) error {
+	if !d.db.Dialect().Search().Numbered {
+		return nil
+	}
+	for n := int64(indexPart); n == indexPart && !d.finished; {
+		err := d.write(ctx, func(c *sqladapter.Conn) (err error) {
 			for _, s := range []sqladapter.Statement{deletionSQL.texts, deletionSQL.terms, deletionSQL.known} {
-				if n, err = c.Exec(ctx, s, id, indexPart); err != nil {
+				if n, err = c.Exec(ctx, s, d.chat, indexPart); err != nil {
 					return err
 				}
 			}
@@ -160,21 +187,30 @@ func FinishDeletion(ctx context.Context, db *sqladapter.DB, id string) error {
 			return err
 		}
 	}
-	var ids []string
-	ids, err := lists.Read(ctx, db, func(c *sqladapter.Conn) ([]string, error) { return leavesFirst(ctx, c, id) })
+	return nil
+}
+
+// removeMessages removes the messages, each before its parent.
+func (d *deletion) removeMessages(ctx context.Context) error {
+	ids, err := lists.Read(ctx, d.db, func(c *sqladapter.Conn) ([]string, error) { return leavesFirst(ctx, c, d.chat) })
 	if err != nil && !errors.Is(err, sqladapter.ErrCorrupt) { // chains that contradict each other are deleted with the chat
 		return err
 	}
 	for batch := range lists.Batches(ids, deletePart) {
-		if err := step(func(c *sqladapter.Conn) error { return DeleteMessages(ctx, c, batch) }); err != nil || finished {
+		if err := d.write(ctx, func(c *sqladapter.Conn) error { return DeleteMessages(ctx, c, batch) }); err != nil || d.finished {
 			return err
 		}
 	}
-	return step(func(c *sqladapter.Conn) error {
-		if err := DeleteChat(ctx, c, id); err != nil {
+	return nil
+}
+
+// removeChat removes the chat, and ends the deletion.
+func (d *deletion) removeChat(ctx context.Context) error {
+	return d.write(ctx, func(c *sqladapter.Conn) error {
+		if err := DeleteChat(ctx, c, d.chat); err != nil {
 			return err
 		}
-		_, err := c.Exec(ctx, deletionSQL.end, id)
+		_, err := c.Exec(ctx, deletionSQL.end, d.chat)
 		return err
 	})
 }
@@ -199,7 +235,7 @@ func leavesFirst(ctx context.Context, c *sqladapter.Conn, chatID string) ([]stri
 	return ids, nil
 }
 
-// Write is DB.Write for a function that writes messages, branches or chats. If an id is taken, perhaps by
+// Write is like DB.Write, for a function that writes messages, branches or chats. If an id is taken, perhaps by
 // a chat that is being deleted, it completes deletions and runs the function again.
 func Write(ctx context.Context, db *sqladapter.DB, fn func(c *sqladapter.Conn) error) error {
 	err := db.Write(ctx, fn)

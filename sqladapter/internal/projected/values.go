@@ -16,7 +16,7 @@ import (
 // Clean returns a text in which U+FFFD replaces invalid UTF-8.
 func Clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// CleanOptional is Clean for a text that may be absent; null for nil.
+// CleanOptional is like Clean, for a text that may be absent; null for nil.
 func CleanOptional(s *string) any {
 	if s == nil {
 		return nil
@@ -24,7 +24,7 @@ func CleanOptional(s *string) any {
 	return Clean(*s)
 }
 
-// BytesText is Clean for JSON that a text column keeps byte for byte. It returns null for nil.
+// BytesText is like Clean, for JSON that a text column keeps byte for byte. It returns null for nil.
 func BytesText(b []byte) any {
 	if b == nil {
 		return nil
@@ -32,7 +32,7 @@ func BytesText(b []byte) any {
 	return Clean(string(b))
 }
 
-// CleanJSON is Clean for JSON in a JSON column.
+// CleanJSON is like Clean, for JSON in a JSON column.
 func CleanJSON(b json.RawMessage) json.RawMessage {
 	if b == nil || utf8.Valid(b) {
 		return b

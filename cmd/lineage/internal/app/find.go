@@ -69,7 +69,7 @@ func sameFile(one, other string) bool {
 	return err == nil && errOther == nil && os.SameFile(a, b)
 }
 
-// StoreNamed is FindStore for a named store.
+// StoreNamed is like FindStore, for a named store.
 func StoreNamed(dir string, create bool) (string, error) {
 	if IsServed(dir) {
 		return dir, nil

@@ -11,8 +11,8 @@ import (
 )
 
 // Grace is the time in which a command can end by itself after a signal. What a store has acknowledged survives the
-// death of the process at any point.
-const Grace = 1500 * time.Millisecond
+// death of the process at any point. Tests change it.
+var Grace = 1500 * time.Millisecond
 
 // EndOnSignals returns a context that is cancelled by the first SIGINT or SIGTERM, with an *Interruption as its
 // cause. The process ends at the second signal, or if the command does not end in time.

@@ -16,6 +16,7 @@ import (
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -113,7 +114,7 @@ func (a *App) OpenStore(ctx context.Context, dir string, mode OpenMode, id struc
 	defer line.Close() // the store reports progress again if this process becomes its owner
 	o := lineage.Options{
 		Durability: durability, ReadOnly: mode.Has(Reading), MustExist: !mode.Has(Create), ID: id,
-		Wait: a.Wait, Waiting: func(held error) { a.Note("waiting: %v", held) }, Progress: line.Show,
+		Prune: search.Prune, Wait: a.Wait, Waiting: func(held error) { a.Note("waiting: %v", held) }, Progress: line.Show,
 		Logger: logline.New(slog.LevelWarn, func(line string) {
 			if strings.HasPrefix(line, "index is rebuilt") {
 				a.Rebuilt = append(a.Rebuilt, line)

@@ -27,8 +27,8 @@ func ForkCommand(a *app.App) *cobra.Command {
 		Use:   "fork [NAME]",
 		Short: "Create a context that continues from a position",
 		Long: `Creates a context at the tip of another, or at any message, that shares its
-history: it costs one small record, however long that is. Prints the new context's id.
-A fork is without a name unless --branch gives it one.`,
+history: it costs one small record, however long that is. Prints the new context's id,
+or of many on a terminal the first ones. A fork is without a name unless --branch gives it one.`,
 		Example: `  lineage fork
   lineage fork :2 --branch museums
   lineage fork cheap --count 3 --model small-1 --json`,
@@ -51,8 +51,11 @@ A fork is without a name unless --branch gives it one.`,
 }
 
 func runFork(ctx context.Context, s *app.OpenStore, o *forkOptions) error {
-	if o.count < 1 || o.count > 1 && o.branch != "" {
-		return app.Usagef("--count: at least 1, and with --branch no more")
+	if o.count < 1 {
+		return app.Usagef("--count %d: must be at least 1", o.count)
+	}
+	if o.count > 1 && o.branch != "" {
+		return app.Usagef("--count %d: --branch names one fork", o.count)
 	}
 	found, err := s.Refs.Find(ctx, o.at)
 	if err != nil {
@@ -71,7 +74,11 @@ func runFork(ctx context.Context, s *app.OpenStore, o *forkOptions) error {
 			return err
 		}
 	}
-	for range o.count {
+	shown := o.count
+	if s.Out.Terminal && !s.JSON {
+		shown = min(shown, show.MaxItems)
+	}
+	for i := range o.count {
 		var fork *lineage.Context
 		if o.branch != "" {
 			fork, err = home.CreateBranch(ctx, o.branch, lineage.BranchOptions{
@@ -85,9 +92,15 @@ func runFork(ctx context.Context, s *app.OpenStore, o *forkOptions) error {
 		if err != nil {
 			return err
 		}
+		if i >= shown {
+			continue
+		}
 		if err := show.Created(ctx, s, fork); err != nil {
 			return err
 		}
+	}
+	if more := o.count - shown; more > 0 {
+		s.Printf("… and %s more; 'lineage contexts' and --json list them\n", amount.Count(uint64(more)))
 	}
 	place := ""
 	if s.Thread == nil || home.ID() != s.Thread.ID() {

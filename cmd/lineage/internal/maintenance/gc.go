@@ -32,8 +32,8 @@ func GcCommand(a *app.App) *cobra.Command {
 leads to, what 'lineage follow' keeps of the session files of deleted threads, and the bytes of erased content, also from the files on disk. It can be interrupted, and continues
 the next time. It shows what would be removed and asks first, unless --yes is given; --dry-run only shows it.
 
-Files of the store that may contain removed data are removed as well: the index from before a repair, the search
-index, and the bytes that recovery set aside. Backups and other copies, bundles, exports and projections in databases are not
+What was removed is removed from the search index, too. Files of the store that may contain removed data are removed: the index
+from before a repair, the bytes that recovery set aside, and a search index from which it cannot be removed. Backups and other copies, bundles, exports and projections in databases are not
 changed. Of a store on a server, data is removed from the log; dead rows, the write-ahead log, standbys and backups of the server
 keep it until they are vacuumed or expire. Former titles and metadata of existing threads stay in the history of the store.`,
 		Example: `  lineage gc --dry-run

@@ -15,6 +15,9 @@ import (
 func TestCutAndWrapKeepToTheWidth(t *testing.T) {
 	require.Equal(t, "日本…", Cut("日本語です", 5))
 	require.Equal(t, "abc", Cut("abc", 3))
+	require.Equal(t, "~/a/…c.d", CutMiddle("~/a/bbbbbbbbb/c.d", 8))
+	require.Equal(t, "日…語", CutMiddle("日本語です語", 5))
+	require.Equal(t, "abc", CutMiddle("abc", 3))
 	require.Equal(t, []string{"one two", "three"}, Wrap("one two three", 8))
 	require.Equal(t, []string{"abcd", "efgh", "i"}, Wrap("abcdefghi", 4))
 	require.Equal(t, []string{"a", "", "b"}, Wrap("a\n\nb\n", 10))
@@ -22,6 +25,7 @@ func TestCutAndWrapKeepToTheWidth(t *testing.T) {
 		text := rapid.StringOf(rapid.RuneFrom([]rune("ab  日é\n"))).Draw(t, "text")
 		width := rapid.IntRange(2, 12).Draw(t, "width")
 		require.LessOrEqual(t, Width(Cut(Line(text), width)), width)
+		require.LessOrEqual(t, Width(CutMiddle(Line(text), width)), width)
 		for _, line := range Wrap(text, width) {
 			require.LessOrEqual(t, Width(line), width)
 		}
@@ -43,6 +47,12 @@ func TestTableAligns(t *testing.T) {
 	table.Cells(Cell{Text: "x", Style: Red}, Cell{Text: "a long text is cut"})
 	require.NoError(t, table.Print())
 	require.Equal(t, "\x1b[31mx\x1b[0m  a long tex…\n", out.String())
+
+	out.Reset()
+	path := NewTable(&Screen{W: NewSanitizer(&out), Width: 20}, "", "")
+	path.Cells(Cell{Text: "x"}, Cell{Text: "/home/ada/projects/store", Path: true})
+	require.NoError(t, path.Print())
+	require.Equal(t, "x  /home/ad…ts/store\n", out.String())
 
 	out.Reset()
 	table.Whole = true

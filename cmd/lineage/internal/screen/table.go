@@ -22,6 +22,8 @@ type Cell struct {
 	Style Style
 	// Right aligns it to the right.
 	Right bool
+	// Path is set if the text is cut in its middle.
+	Path bool
 }
 
 // NewTable returns a table with the given heads, for a screen.
@@ -124,7 +126,11 @@ func (t *Table) print(w *bufio.Writer, row []Cell, widths []int) {
 		text := c.Text
 		last := i == len(row)-1 || i == len(row)-2 && row[i+1].Text == ""
 		if last && t.screen.Width > 0 && !t.Whole {
-			text = Cut(text, max(t.screen.Width-used, 8))
+			cut := Cut
+			if c.Path {
+				cut = CutMiddle
+			}
+			text = cut(text, max(t.screen.Width-used, 8))
 		}
 		gap := widths[i] - Width(text)
 		if c.Right && gap > 0 {

@@ -55,6 +55,23 @@ func Cut(text string, width int) string {
 	return text
 }
 
+// CutMiddle returns a text of at most width columns. A longer text, such as a path, gets an ellipsis for its middle.
+func CutMiddle(text string, width int) string {
+	if width <= 0 || Width(text) <= width {
+		return text
+	}
+	start := Cut(text, width/2+1)
+	end, left := len(text), width-Width(start)
+	for end > 0 {
+		r, size := utf8.DecodeLastRuneInString(text[:end])
+		if left -= runeWidth(r); left < 0 {
+			break
+		}
+		end -= size
+	}
+	return start + text[end:]
+}
+
 // Pad returns a text with spaces after it up to width columns.
 func Pad(text string, width int) string {
 	if n := width - Width(text); n > 0 {

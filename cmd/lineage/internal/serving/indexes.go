@@ -32,9 +32,9 @@ type sharedIndexes struct {
 	indexing background
 }
 
-// updateFor is the time in which a search brings the index of texts up to date, before it answers from what the index has. Tests
-// make it shorter.
-var updateFor = 3 * time.Second
+// UpdateFor is the time in which a search brings the index of texts up to date, before it answers from what the index has. Tests
+// change it.
+var UpdateFor = 3 * time.Second
 
 // opened returns an index, opening it if necessary.
 func opened[T any](p *sharedIndexes, slot **T, open func(dir string) (*T, error)) (*T, error) {
@@ -61,7 +61,7 @@ func (p *sharedIndexes) searchTexts(ctx context.Context, q search.Query, behind 
 	if err != nil {
 		return nil, err
 	}
-	q.UpdateFor = updateFor
+	q.UpdateFor = UpdateFor
 	if running, _ := p.indexing.state(); running {
 		q.UpdateFor /= 10 // there is much to index, so waiting gains little
 	}

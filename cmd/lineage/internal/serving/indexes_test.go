@@ -15,8 +15,8 @@ import (
 
 // A search answers before the index has the whole store, and has the rest indexed in the background.
 func TestSearchWhileIndexing(t *testing.T) {
-	defer func(limit int, d time.Duration) { searched.WindowLimit, updateFor = limit, d }(searched.WindowLimit, updateFor)
-	searched.WindowLimit, updateFor = 1, 10
+	defer func(limit int, d time.Duration) { searched.WindowLimit, UpdateFor = limit, d }(searched.WindowLimit, UpdateFor)
+	searched.WindowLimit, UpdateFor = 1, 10
 	store := lineagetest.New(t, lineage.Options{})
 	c, err := store.NewContext(t.Context(), lineage.ContextOptions{})
 	require.NoError(t, err)

@@ -128,40 +128,17 @@ func runServe(ctx context.Context, a *app.App, o *serveOptions) error {
 		mode |= app.Reading // a store that cannot be written is shown, too
 	}
 	opened := false
-	err = a.Open(ctx, mode, func(ctx context.Context, s *app.OpenStore) (err error) {
+	err = a.Open(ctx, mode, func(ctx context.Context, s *app.OpenStore) error {
 		opened = true
 		alive := func() error { return nil }
 		if !app.IsServed(dir) {
 			alive = func() error { return stillThere(dir) }
 		}
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		var http *server.Server
-		if !o.alone {
-			options.Ready = alive
-			indexes := &sharedIndexes{store: s.Store, dir: s.Dir, counts: o.follow}
-			defer func() { err = errors.Join(err, indexes.close()) }()
-			if http, err = listen(ctx, s, o, options, indexes); err != nil {
-				return err
-			}
-			defer func() {
-				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-				defer cancel()
-				err = errors.Join(err, http.Close(ctx))
-			}()
+		if o.alone {
+			return followAndServe(ctx, s, o, nil, alive)
 		}
-		s.Note("serving %s", screen.Line(s.Name))
-		if o.follow {
-			done, err := followBeside(ctx, s)
-			if err != nil {
-				return err
-			}
-			defer func() {
-				cancel(nil)
-				<-done
-			}()
-		}
-		return serve(ctx, s, o, http, alive)
+		options.Ready = alive
+		return serveHTTP(ctx, s, o, options)
 	})
 	if app.Stopped(ctx, err) {
 		a.Note("stopped serving")
@@ -171,6 +148,43 @@ func runServe(ctx context.Context, a *app.App, o *serveOptions) error {
 		err = app.Hint(err, "--read-only shows a store that cannot be written")
 	}
 	return err
+}
+
+// serveHTTP serves the store to other processes and over HTTP.
+func serveHTTP(ctx context.Context, s *app.OpenStore, o *serveOptions, options server.Options) (err error) {
+	indexes := &sharedIndexes{store: s.Store, dir: s.Dir, counts: o.follow}
+	defer func() { err = errors.Join(err, indexes.close()) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	http, err := listen(ctx, s, o, options, indexes)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		err = errors.Join(err, http.Close(ctx))
+	}()
+	return followAndServe(ctx, s, o, http, options.Ready)
+}
+
+// followAndServe serves the store, and follows agents meanwhile if that was asked for. http is nil for other processes only.
+func followAndServe(ctx context.Context, s *app.OpenStore, o *serveOptions, http *server.Server, alive func() error) error {
+	s.Note("serving %s", screen.Line(s.Name))
+	if !o.follow {
+		return serve(ctx, s, o, http, alive)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	followed, err := followBeside(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		stop()
+		<-followed
+	}()
+	return serve(ctx, s, o, http, alive)
 }
 
 // stillThere returns an error if the directory of a store is gone.

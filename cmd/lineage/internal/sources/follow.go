@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -118,6 +120,11 @@ func choose(ctx context.Context, s *app.OpenStore, o *followOptions, machine fol
 	if err := choice.Check(); err != nil || !changed {
 		return choice, unknownAgent(err)
 	}
+	for _, dir := range o.chosen.From {
+		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+			s.Warn("%s is not there: it is read once it is; --reset forgets it", dir)
+		}
+	}
 	return choice, follow.Remember(ctx, s.Store, machine, choice)
 }
 
@@ -169,7 +176,7 @@ func listFollowed(ctx context.Context, a *app.App, o *followOptions, common foll
 		if err != nil {
 			return unknownAgent(err)
 		}
-		return printFollowed(a, all)
+		return printFollowed(a, all, common.Environment.Home)
 	}
 	if a.NamedStore() == "" {
 		if _, missing := a.FindStore(false); errors.Is(missing, lineage.ErrNotFound) {
@@ -194,9 +201,17 @@ func firstOf(all []follow.Listing, i int) bool {
 	return true
 }
 
-func printFollowed(a *app.App, all []follow.Listing) error {
+// shownFolder returns a path as a person writes it on a terminal, with ~ for the home directory.
+func shownFolder(a *app.App, path, home string) string {
+	if below, ok := strings.CutPrefix(path, home); ok && a.Out.Terminal && (below == "" || os.IsPathSeparator(below[0])) {
+		return "~" + below
+	}
+	return path
+}
+
+func printFollowed(a *app.App, all []follow.Listing, home string) error {
 	l := a.List("AGENT", "STATE", "FILES", "SIZE", "UNREAD", "GONE", "FOLDER")
-	l.Spare("SIZE")
+	l.Spare("SIZE", "GONE", "FILES", "UNREAD")
 	for i := range all {
 		listing := &all[i]
 		r := &records.Agent{
@@ -217,7 +232,7 @@ func printFollowed(a *app.App, all []follow.Listing) error {
 		if listing.State == follow.NotThere && !a.JSON && !firstOf(all, i) {
 			continue
 		}
-		l.Add(r, app.PlainCell(name), app.PlainCell(state), app.CountCell(uint64(listing.Files)), app.SizeCell(uint64(listing.Bytes)), app.CountCell(uint64(listing.Unread)), app.CountCell(uint64(listing.Gone)), app.PlainCell(listing.Path))
+		l.Add(r, app.PlainCell(name), app.PlainCell(state), app.CountCell(uint64(listing.Files)), app.SizeCell(uint64(listing.Bytes)), app.CountCell(uint64(listing.Unread)), app.CountCell(uint64(listing.Gone)), screen.Cell{Text: shownFolder(a, listing.Path, home), Path: true})
 	}
 	if err := l.End(""); err != nil || a.JSON {
 		return err

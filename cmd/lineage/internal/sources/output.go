@@ -6,7 +6,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 )
 
-// writeBinary is app.WriteOutput for bytes that a terminal cannot show.
+// writeBinary is like app.WriteOutput, for bytes that a terminal cannot show.
 func writeBinary(a *app.App, name string, write func(io.Writer) error) error {
 	if name == app.StdoutName && a.Out.Terminal {
 		return app.Usagef("this is not for a terminal: send it to a file")
