@@ -18,6 +18,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/summarize"
+	"github.com/lineage-store/lineage/server/access"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -382,6 +383,44 @@ func TestRoundTripsOfTitles(t *testing.T) {
 	}
 }
 
+// Which uses of a content are in a scope is asked for many runs at once: a use is in a run and a thread of its own.
+//
+//test:norace
+func TestRoundTripsOfUsesInAScope(t *testing.T) {
+	for uses, pages := range map[int]int{30: 1, 200: 2} {
+		dsn := pgtest.DSN(t)
+		writer := lineage.New(handle(t, newPool(t, dsn, nil), "s"))
+		var runs []structure.RunID
+		for i := range uses {
+			thread, err := writer.CreateThread(background, lineage.ThreadOptions{UserID: []string{"ada", "bob"}[i%2]})
+			require.NoError(t, err)
+			c, err := thread.Active(background)
+			require.NoError(t, err)
+			said, err := c.Extend(background, lineage.User("said by all"))
+			require.NoError(t, err)
+			runs = append(runs, said[0].Run)
+		}
+		pool, trips := countedTrips(t, dsn)
+		view := lineage.New(handle(t, pool, "s")).View()
+		scope := &access.Scope{Users: []string{"bob"}}
+		trips(6, fmt.Sprint(uses, " runs in a scope"), func() {
+			has, err := scope.HasRuns(background, view, runs)
+			require.NoError(t, err)
+			for i, id := range runs {
+				require.Equal(t, i%2 == 1, has[id])
+			}
+		})
+		for user, most := range map[string]int{"bob": 6 + 6*1, "nobody": 6 + 6*pages} {
+			view = lineage.New(handle(t, pool, "s")).View()
+			trips(most, fmt.Sprintf("a content with %d uses for %s", uses, user), func() {
+				has, err := (&access.Scope{Users: []string{user}}).HasContent(background, view, content.Sum([]byte("said by all")), lineage.ThreadID{})
+				require.NoError(t, err)
+				require.Equal(t, user == "bob", has)
+			})
+		}
+	}
+}
+
 // The reach of threads that keep their runs is read in pages: of some threads with a few runs, and of one with many. Branches of
 // which only the runs are left are part of it.
 //
@@ -428,7 +467,12 @@ func TestRoundTripsOfKeptRuns(t *testing.T) {
 		})
 		trips(10+10*threads*runs/300, fmt.Sprintf("reach of %d threads with %d runs", threads, runs), func() {
 			all, err = backend.AtOnce(background, s.View(), func(state backend.Snapshot) (backend.Reach, error) {
-				return backend.ReachOfAll(background, state, state.Threads(background, structure.ThreadID{}))
+				var records []*structure.Thread
+				for record, err := range state.Threads(background, structure.ThreadID{}) {
+					require.NoError(t, err)
+					records = append(records, record)
+				}
+				return backend.ReachOfAll(background, state, records)
 			})
 			require.NoError(t, err)
 		})

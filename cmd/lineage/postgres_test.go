@@ -4,10 +4,15 @@ import (
 	"context"
 	"crypto/rand"
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
@@ -101,4 +106,54 @@ func TestInitDistribute(t *testing.T) {
 	got = runLine(t.Context(), "init", "--store", u.String())
 	require.Equal(t, app.ExitOK, got.code, got.err)
 	require.Contains(t, got.out, "created")
+}
+
+// The commands of the manual in which a team shares a store work one after the other, on a server that exists.
+func TestTeamInTenCommands(t *testing.T) {
+	for _, program := range []string{"createdb", "psql"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("the commands need %s", program)
+		}
+	}
+	manual, err := os.ReadFile("../../docs/postgres.md")
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(manual), "\n## A team in ten commands\n")
+	require.True(t, found)
+	_, block, found := strings.Cut(section, "```sh\n")
+	require.True(t, found)
+	block, _, found = strings.Cut(block, "```")
+	require.True(t, found)
+	server := pgtest.Own(t, "fsync=on")
+	u, err := url.Parse(server.DSN("postgres"))
+	require.NoError(t, err)
+	conn, err := pgx.Connect(t.Context(), u.String())
+	require.NoError(t, err)
+	defer conn.Close(t.Context())
+	_, err = conn.Exec(t.Context(), `CREATE ROLE owner SUPERUSER LOGIN`) // who starts the server in the first commands
+	require.NoError(t, err)
+	var kept, starts []string
+	for line := range strings.Lines(block) {
+		if command, _, _ := strings.Cut(line, " "); slices.Contains([]string{"export", "initdb", "pg_ctl"}, command) {
+			starts = append(starts, command)
+		} else {
+			kept = append(kept, line)
+		}
+	}
+	require.Equal(t, []string{"export", "initdb", "pg_ctl"}, starts)
+
+	script := "env PGHOST=" + u.Query().Get("host") + "\nenv PGPORT=" + u.Query().Get("port") + `
+exec sh -e -u team.sh
+stdout '◉ 1 .*What is left to do for release 2\?.*main \*'
+stdout '● 2 .*Which statements are slow\?.*main-v2'
+stdout '^    Which statements are slow\?$'
+stdout '^ok: \d+ commits, checksums and numbering are right$'
+! exec psql -U ada team -c 'DELETE FROM lineage_log'
+stderr 'permission denied'
+! exec psql -U bob team -c 'UPDATE lineage_log SET data = NULL'
+stderr 'permission denied'
+-- team.sh --
+` + strings.Join(kept, "")
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "team.txtar"), []byte(script), 0o600))
+	testscript.Run(t, scriptParams(dir))
 }

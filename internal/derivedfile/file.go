@@ -67,9 +67,6 @@ func (x *File) inPlace() error {
 
 // open opens the file, and replaces it by an empty one if it is damaged.
 func (x *File) open(ctx context.Context) error {
-	if err := x.inPlace(); err != nil {
-		return err
-	}
 	var db *sql.DB
 	open := func() (err error) {
 		db, err = x.openFile(ctx)
@@ -97,15 +94,14 @@ func (x *File) open(ctx context.Context) error {
 var companions = []string{"-journal", "-wal", "-shm", ""}
 
 func (x *File) openFile(ctx context.Context) (*sql.DB, error) {
+	if err := x.inPlace(); err != nil {
+		return nil, err
+	}
 	if err := x.check(); err != nil {
 		return nil, err
 	}
-	f, err := OpenOrCreate(x.path)
-	if err != nil {
+	if err := create(x.path); err != nil {
 		return nil, fmt.Errorf("%s: %w", x.config.Label, err)
-	}
-	if err := f.Close(); err != nil {
-		return nil, err
 	}
 	db, err := connect(ctx, x.path, &x.config)
 	if err != nil {
@@ -123,6 +119,23 @@ func (x *File) check() error {
 		}
 	}
 	return nil
+}
+
+var creating sync.Mutex
+
+// create creates a file that is missing. Only SQLite opens one that is there: closing it would release the locks that other handles
+// in this process have on it.
+func create(path string) error {
+	creating.Lock() // no other handle opens the file before it is closed here
+	defer creating.Unlock()
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	f, err := OpenOrCreate(path)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // OpenOrCreate opens or creates a file. A file that root creates is given to the user who owns the store, as SQLite

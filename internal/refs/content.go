@@ -66,17 +66,9 @@ func isShortContent(text string) bool {
 }
 
 func (r *Resolver) contentByID(ctx context.Context, prefix string) (lineage.ContentID, error) {
-	var found []lineage.ContentID
-	for e, err := range r.extents(ctx, func(structure.RunID) bool { return true }) {
-		if err != nil {
-			return lineage.ContentID{}, err
-		}
-		if found, err = r.contentsOf(ctx, e, prefix, found); err != nil {
-			return lineage.ContentID{}, err
-		}
-		if len(found) > maxMatches {
-			break
-		}
+	found, err := r.contentsLike(ctx, prefix)
+	if err != nil {
+		return lineage.ContentID{}, err
 	}
 	id, err := one("content", prefix, found, func(id lineage.ContentID) Match { return Match{ID: id.String()} })
 	if id == nil {
@@ -85,10 +77,47 @@ func (r *Resolver) contentByID(ctx context.Context, prefix string) (lineage.Cont
 	return *id, nil
 }
 
-// contentsOf adds the contents of a run whose ids begin with prefix to found.
-func (r *Resolver) contentsOf(ctx context.Context, e backend.Extent, prefix string, found []lineage.ContentID) ([]lineage.ContentID, error) {
+// contentsLike returns contents whose ids begin with prefix, but not many more than an error lists.
+func (r *Resolver) contentsLike(ctx context.Context, prefix string) (found []lineage.ContentID, err error) {
+	read := make(map[structure.RunID]uint64) // up to where runs were read
+	see := func(e backend.Extent) (more bool, err error) {
+		found, err = r.contentsOf(ctx, e, read[e.Run.ID], prefix, found)
+		read[e.Run.ID] = max(read[e.Run.ID], e.Last)
+		return len(found) <= maxMatches, err
+	}
+	if r.allows == nil {
+		for e, err := range r.extents(ctx, func(structure.RunID) bool { return true }) {
+			if err != nil {
+				return nil, err
+			}
+			if more, err := see(e); !more || err != nil {
+				return found, err
+			}
+		}
+		return found, nil
+	}
+	return backend.AtOnce(ctx, r.view, func(s backend.Snapshot) ([]lineage.ContentID, error) {
+		for some, err := range r.parts(ctx, s) {
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range some.Extents() {
+				if more, err := see(e); !more || err != nil {
+					return found, err
+				}
+			}
+		}
+		return found, nil
+	})
+}
+
+// contentsOf adds the contents of a run after the first spans whose ids begin with prefix to found.
+func (r *Resolver) contentsOf(ctx context.Context, e backend.Extent, first uint64, prefix string, found []lineage.ContentID) ([]lineage.ContentID, error) {
+	if e.Last <= first {
+		return found, nil
+	}
 	last := lineage.SpanRef{Run: e.Run.ID, Seq: e.Last}
-	for step, err := range r.view.Path(ctx, last, lineage.Window{Last: last.Seq}, backend.PathOptions{}) {
+	for step, err := range r.view.Path(ctx, last, lineage.Window{Last: last.Seq - first}, backend.PathOptions{}) {
 		if err != nil {
 			return nil, err
 		}

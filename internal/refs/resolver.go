@@ -20,10 +20,10 @@ type Resolver struct {
 	kept   *reaches // nil where all is allowed
 }
 
-// reaches caches what the histories of threads lead to: for single threads, and for all together.
+// reaches caches what the histories of single threads lead to, and parts of runs that were found to be in one of all.
 type reaches struct {
 	byThread map[lineage.ThreadID]backend.Reach
-	all      backend.Reach
+	found    backend.Reach
 }
 
 // finder finds a thread by the id that its creator chose.

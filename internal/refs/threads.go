@@ -116,13 +116,13 @@ func (r *Resolver) threadsShown(ctx context.Context, text string) (found []*stru
 	return found, nil
 }
 
-// titlesAtOnce is the number of threads whose titles are asked for at once.
-const titlesAtOnce = 100
+// threadsAtOnce is the number of threads whose titles or histories are asked for at once.
+const threadsAtOnce = 100
 
 // threadsWithTitles yields the threads that the resolver may use, each with the title under which it is listed.
 func (r *Resolver) threadsWithTitles(ctx context.Context) iter.Seq2[*structure.Thread, error] {
 	return func(yield func(*structure.Thread, error) bool) {
-		for page, err := range pages(r.threads(ctx), titlesAtOnce) {
+		for page, err := range pages(r.threads(ctx), threadsAtOnce) {
 			var titles []string
 			if err == nil {
 				infos := make([]lineage.ThreadInfo, len(page))

@@ -106,7 +106,7 @@ func (r *Resolver) contexts(ctx context.Context, thread lineage.ThreadID) iter.S
 	}
 }
 
-// extents yields the wanted runs of the store, or the parts of them that the resolver may use.
+// extents yields the wanted runs of the store, each once, or the parts of them that the resolver may use.
 func (r *Resolver) extents(ctx context.Context, wanted func(structure.RunID) bool) iter.Seq2[backend.Extent, error] {
 	return func(yield func(backend.Extent, error) bool) {
 		if r.allows == nil {
@@ -128,20 +128,52 @@ func (r *Resolver) extents(ctx context.Context, wanted func(structure.RunID) boo
 			r.whole(ctx, found)(yield)
 			return
 		}
-		all, err := r.reachOfAll(ctx)
+		found, err := backend.AtOnce(ctx, r.view, func(s backend.Snapshot) (backend.Reach, error) {
+			found := make(backend.Reach)
+			for some, err := range r.parts(ctx, s) {
+				if err != nil {
+					return nil, err
+				}
+				for id, e := range some {
+					if wanted(id) {
+						found.Add(e)
+					}
+				}
+			}
+			return found, nil
+		})
 		if err != nil {
 			yield(backend.Extent{}, err)
 			return
 		}
-		for _, e := range all.Extents() {
-			if wanted(e.Run.ID) && !yield(e, nil) {
+		for _, e := range found.Extents() {
+			r.kept.found.Add(&e)
+			if !yield(e, nil) {
 				return
 			}
 		}
 	}
 }
 
-func newReaches() *reaches { return &reaches{byThread: make(map[lineage.ThreadID]backend.Reach)} }
+// parts yields what the histories of the allowed threads lead to, for some threads after the other: that of all is more than
+// belongs into memory. A run may be in several.
+func (r *Resolver) parts(ctx context.Context, state backend.Snapshot) iter.Seq2[backend.Reach, error] {
+	return func(yield func(backend.Reach, error) bool) {
+		for page, err := range pages(r.threadsOf(ctx, state), threadsAtOnce) {
+			var some backend.Reach
+			if err == nil {
+				some, err = backend.ReachOfAll(ctx, state, page)
+			}
+			if !yield(some, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func newReaches() *reaches {
+	return &reaches{byThread: make(map[lineage.ThreadID]backend.Reach), found: make(backend.Reach)}
+}
 
 // reachOf returns what the histories of a thread lead to.
 func (r *Resolver) reachOf(ctx context.Context, t *structure.Thread) (backend.Reach, error) {
@@ -154,20 +186,6 @@ func (r *Resolver) reachOf(ctx context.Context, t *structure.Thread) (backend.Re
 		r.kept.byThread[t.ID] = reach
 	}
 	return reach, err
-}
-
-// reachOfAll returns what the histories of all allowed threads lead to.
-func (r *Resolver) reachOfAll(ctx context.Context) (backend.Reach, error) {
-	if r.kept.all != nil {
-		return r.kept.all, nil
-	}
-	all, err := backend.AtOnce(ctx, r.view, func(s backend.Snapshot) (backend.Reach, error) {
-		return backend.ReachOfAll(ctx, s, r.threadsOf(ctx, s))
-	})
-	if err == nil {
-		r.kept.all = all
-	}
-	return all, err
 }
 
 // whole yields runs in full.
@@ -203,12 +221,22 @@ func (r *Resolver) Sees(ctx context.Context, at lineage.SpanRef) (bool, error) {
 			return has, err
 		}
 	}
-	all, err := r.reachOfAll(ctx)
-	if err != nil {
+	if r.kept.found.Has(at) {
+		return true, nil
+	}
+	e, err := backend.AtOnce(ctx, r.view, func(s backend.Snapshot) (*backend.Extent, error) {
+		for some, err := range r.parts(ctx, s) {
+			if err != nil || some.Has(at) {
+				return some[at.Run], err
+			}
+		}
+		return nil, nil
+	})
+	if e == nil || err != nil {
 		return false, err
 	}
-	e := all[at.Run]
-	return e != nil && at.Seq <= e.Last, nil
+	r.kept.found.Add(e)
+	return true, nil
 }
 
 // has reports whether a thread has a message in its history.

@@ -23,9 +23,7 @@ type Reach map[structure.RunID]*Extent
 // runs if Keeps is set. It reads each context, checkpoint and run once, and no spans.
 func ReachOf(ctx context.Context, from Reader, t *structure.Thread) (Reach, error) {
 	if v, ok := from.(View); ok { // what is about to be read is read at once in one state
-		return AtOnce(ctx, v, func(s Snapshot) (Reach, error) {
-			return ReachOfAll(ctx, s, func(yield func(*structure.Thread, error) bool) { yield(t, nil) })
-		})
+		return AtOnce(ctx, v, func(s Snapshot) (Reach, error) { return ReachOfAll(ctx, s, []*structure.Thread{t}) })
 	}
 	reach := make(Reach)
 	if err := reach.FollowContexts(ctx, from, t.ID); err != nil {
@@ -96,51 +94,38 @@ func runsWithLasts(ctx context.Context, from Reader, thread structure.ThreadID) 
 	}
 }
 
-// threadsAtOnce is the number of threads whose reach is read at once, runsAtOnce that of runs whose last spans are.
-const (
-	threadsAtOnce = 100
-	runsAtOnce    = 256
-)
+// runsAtOnce is the number of runs whose last spans are read at once.
+const runsAtOnce = 256
 
-// ReachOfAll returns the spans that threads lead to. Where reads are round trips, it takes some for a page of threads.
-func ReachOfAll(ctx context.Context, s Snapshot, threads iter.Seq2[*structure.Thread, error]) (Reach, error) {
-	all := make(Reach)
-	var page []*structure.Thread
-	add := func() error {
-		if ahead, ok := s.(ThreadsAhead); ok {
-			ids := make([]structure.ThreadID, len(page))
-			for i, t := range page {
-				ids[i] = t.ID
-			}
-			if err := ahead.ReachAhead(ctx, ids); err != nil {
-				return err
-			}
+// ReachOfAll returns the spans that some threads lead to. Where reads are round trips, it takes some for all of them.
+func ReachOfAll(ctx context.Context, s Snapshot, threads []*structure.Thread) (Reach, error) {
+	if ahead, ok := s.(ThreadsAhead); ok {
+		ids := make([]structure.ThreadID, len(threads))
+		for i, t := range threads {
+			ids[i] = t.ID
 		}
-		for _, t := range page {
-			reach, err := ReachOf(ctx, s, t)
-			if err != nil {
-				return err
-			}
-			for id, e := range reach {
-				if known := all[id]; known == nil || known.Last < e.Last {
-					all[id] = e
-				}
-			}
-		}
-		page = page[:0]
-		return nil
-	}
-	for t, err := range threads {
-		if err == nil {
-			if page = append(page, t); len(page) == threadsAtOnce {
-				err = add()
-			}
-		}
-		if err != nil {
+		if err := ahead.ReachAhead(ctx, ids); err != nil {
 			return nil, err
 		}
 	}
-	return all, add()
+	all := make(Reach)
+	for _, t := range threads {
+		reach, err := ReachOf(ctx, s, t)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range reach {
+			all.Add(e)
+		}
+	}
+	return all, nil
+}
+
+// Add adds the visible part of a run.
+func (r Reach) Add(e *Extent) {
+	if known := r[e.Run.ID]; known == nil || known.Last < e.Last {
+		r[e.Run.ID] = e
+	}
 }
 
 // HomeOf returns the thread that a run was written for, nil if it is gone or there was none. A later thread with its id is
@@ -155,6 +140,32 @@ func HomeOf(ctx context.Context, from Reader, id structure.RunID) (*structure.Th
 		return nil, nil
 	}
 	return t, err
+}
+
+// HomesOf returns HomeOf of several runs. Where reads are round trips, it takes some for all of them.
+func HomesOf(ctx context.Context, s Snapshot, ids []structure.RunID) (map[structure.RunID]*structure.Thread, error) {
+	runs, err := RunsByID(ctx, s, ids)
+	if err != nil {
+		return nil, err
+	}
+	if ahead, ok := s.(ThreadsAhead); ok {
+		var threads []structure.ThreadID
+		for _, run := range runs {
+			if !run.Home.Thread.IsZero() {
+				threads = append(threads, run.Home.Thread)
+			}
+		}
+		if err := ahead.ThreadsAhead(ctx, threads); err != nil {
+			return nil, err
+		}
+	}
+	homes := make(map[structure.RunID]*structure.Thread, len(ids))
+	for id := range runs {
+		if homes[id], err = HomeOf(ctx, s, id); err != nil {
+			return nil, err
+		}
+	}
+	return homes, nil
 }
 
 // OwnReach returns the spans that belong to a thread, whether or not anything leads to them.

@@ -11,12 +11,12 @@ import (
 	"github.com/alecthomas/chroma/v2/lexers"
 )
 
-const (
-	// maxCode is the maximum length of code that is highlighted. codeTime limits the time for it. Other code is shown
-	// without highlighting.
-	maxCode  = 16 << 10
-	codeTime = time.Second
-)
+// maxCode is the maximum length of code that is highlighted. Longer code is shown without highlighting.
+const maxCode = 16 << 10
+
+// codeTime limits the time for highlighting a piece of code. Code that takes longer is shown without highlighting. Tests
+// change it.
+var codeTime = time.Second
 
 // languages are the languages that are highlighted, by their names in lower case. Looking up any name that a text
 // contains would be slow, and some languages embed code of any other.

@@ -2,12 +2,14 @@ package search_test
 
 import (
 	"database/sql"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/derived/derivedtest"
@@ -46,4 +48,34 @@ func TestMovedDirectory(t *testing.T) {
 	derivedtest.Moved(t, func(store *lineage.Store, dir string) (derivedtest.Handle, error) {
 		return search.Open(bg, store, dir, search.Options{})
 	})
+}
+
+// A collection of a store whose directory was moved does not prune the index of the store that took its place.
+func TestMovedDirectoryIsNotPruned(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "store")
+	openIndexed := func() (*lineage.Store, *search.Index) {
+		store, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal, Prune: search.Prune})
+		require.NoError(t, err)
+		x, err := search.Open(bg, store, dir, search.Options{})
+		require.NoError(t, err)
+		newMain(t, store, lineage.User("a walrus"))
+		require.NoError(t, x.Update(bg))
+		return store, x
+	}
+	store, x := openIndexed()
+	require.NoError(t, os.Rename(dir, filepath.Join(parent, "moved")))
+	other, y := openIndexed()
+	require.NoError(t, y.Close())
+	require.NoError(t, other.Close())
+	before, err := os.ReadFile(filepath.Join(dir, search.FileName))
+	require.NoError(t, err)
+	require.NoError(t, store.Erase(bg, content.Sum([]byte("a walrus"))))
+	_, err = store.Collect(bg, lineage.CollectOptions{})
+	require.Error(t, err)
+	require.NoError(t, x.Close())
+	_ = store.Close() // it says that the directory was moved
+	after, err := os.ReadFile(filepath.Join(dir, search.FileName))
+	require.NoError(t, err)
+	require.Equal(t, before, after)
 }

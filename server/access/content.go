@@ -27,14 +27,28 @@ func (s *Scope) thread(ctx context.Context, state backend.Reader, id lineage.Thr
 	return t, err
 }
 
-// HasRun reports whether a run belongs to a thread in the scope.
-func (s *Scope) HasRun(ctx context.Context, view backend.View, id structure.RunID) (bool, error) {
+// HasRuns reports of each run whether it belongs to a thread in the scope. Where reads are round trips, it takes some for all of
+// them.
+func (s *Scope) HasRuns(ctx context.Context, view backend.View, ids []structure.RunID) (map[structure.RunID]bool, error) {
 	if s.All() {
-		return true, nil
+		has := make(map[structure.RunID]bool, len(ids))
+		for _, id := range ids {
+			has[id] = true
+		}
+		return has, nil
 	}
-	t, err := backend.HomeOf(ctx, view, id)
-	return t != nil && s.allows(t), err
+	return backend.AtOnce(ctx, view, func(state backend.Snapshot) (map[structure.RunID]bool, error) {
+		homes, err := backend.HomesOf(ctx, state, ids)
+		has := make(map[structure.RunID]bool, len(ids))
+		for id, t := range homes {
+			has[id] = t != nil && s.allows(t)
+		}
+		return has, err
+	})
 }
+
+// UsesAtOnce is the number of uses whose runs are checked at once.
+const UsesAtOnce = 128
 
 // HasContent reports whether a content is in a message in the scope: one that was written for a thread in the scope
 // or, unless thread is zero, one in the histories of that thread, which may be a fork that shares the message.
@@ -53,6 +67,7 @@ func (s *Scope) HasContent(ctx context.Context, view backend.View, id lineage.Co
 		}
 	}
 	looked := make(map[structure.RunID]bool)
+	var page []structure.RunID
 	uses := 0
 	for use, err := range view.Where(ctx, id) {
 		if err != nil {
@@ -70,12 +85,30 @@ func (s *Scope) HasContent(ctx context.Context, view backend.View, id lineage.Co
 		if looked[use.Span.Run] {
 			continue
 		}
-		if has, err := s.HasRun(ctx, view, use.Span.Run); has || err != nil {
+		looked[use.Span.Run] = true
+		if page = append(page, use.Span.Run); len(page) < UsesAtOnce {
+			continue
+		}
+		if has, err := s.hasAny(ctx, view, page); has || err != nil {
 			return has, err
 		}
-		looked[use.Span.Run] = true
+		page = page[:0]
 	}
-	return false, nil
+	return s.hasAny(ctx, view, page)
+}
+
+// hasAny reports whether one of some runs belongs to a thread in the scope.
+func (s *Scope) hasAny(ctx context.Context, view backend.View, runs []structure.RunID) (bool, error) {
+	if len(runs) == 0 {
+		return false, nil
+	}
+	has, err := s.HasRuns(ctx, view, runs)
+	for _, in := range has {
+		if in {
+			return true, err
+		}
+	}
+	return false, err
 }
 
 func (s *Scope) allows(t *structure.Thread) bool {

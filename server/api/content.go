@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 
 	"github.com/lineage-store/lineage/content"
@@ -84,26 +85,50 @@ type ofContent struct {
 // uses calls visit for the uses of a content that the caller may read, until visit returns false.
 func (c *call) uses(ctx context.Context, id content.ID, visit func(*lineage.Entry) (bool, error)) error {
 	may, looked := make(map[structure.RunID]bool), 0
+	var page []*lineage.Entry
 	for e, err := range c.store.Where(ctx, id) {
 		if err != nil {
 			return err
 		}
 		if looked++; looked > access.MaxUses {
-			return nil
+			break
 		}
+		if page = append(page, e); len(page) < access.UsesAtOnce {
+			continue
+		}
+		if more, err := c.visitUses(ctx, page, may, visit); err != nil || !more {
+			return err
+		}
+		page = page[:0]
+	}
+	_, err := c.visitUses(ctx, page, may, visit)
+	return err
+}
+
+// visitUses calls visit for those of some uses that the caller may read. may has what is known of their runs.
+func (c *call) visitUses(ctx context.Context, uses []*lineage.Entry, may map[structure.RunID]bool, visit func(*lineage.Entry) (bool, error)) (more bool, err error) {
+	var unknown []structure.RunID
+	for _, e := range uses {
 		if _, known := may[e.Span.Run]; !known {
-			if may[e.Span.Run], err = c.caller.Scope.HasRun(ctx, c.store.View(), e.Span.Run); err != nil {
-				return err
-			}
+			unknown = append(unknown, e.Span.Run)
 		}
+	}
+	if len(unknown) > 0 {
+		found, err := c.caller.Scope.HasRuns(ctx, c.store.View(), unknown)
+		if err != nil {
+			return false, err
+		}
+		maps.Copy(may, found)
+	}
+	for _, e := range uses {
 		if !may[e.Span.Run] {
 			continue
 		}
 		if more, err := visit(e); err != nil || !more {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // contentID returns the id of a content that the caller may read.

@@ -1,10 +1,10 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -24,6 +24,7 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/message"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/usage"
 	"github.com/lineage-store/lineage/lineage/usage/prices"
 	"github.com/lineage-store/lineage/structure"
@@ -203,14 +204,14 @@ func printUsage(ctx context.Context, s *app.OpenStore, by []usage.By, report *us
 	if stated {
 		heads = append(heads, "STATED")
 	}
+	titles, err := usageTitles(ctx, s, by, report)
+	if err != nil {
+		return err
+	}
 	var rows [][]screen.Cell
 	for i := range report.Rows {
 		r := &report.Rows[i]
-		keys, err := usageKeys(ctx, s, by, r)
-		if err != nil {
-			return err
-		}
-		rows = append(rows, usageRow(keys, &r.Figures, stated))
+		rows = append(rows, usageRow(usageKeys(by, r, titles), &r.Figures, stated))
 	}
 	if len(report.Rows) > 1 {
 		keys := make([]string, len(by))
@@ -243,16 +244,12 @@ func printUsage(ctx context.Context, s *app.OpenStore, by []usage.By, report *us
 	return nil
 }
 
-// usageKeys returns the keys of a row for people.
-func usageKeys(ctx context.Context, s *app.OpenStore, by []usage.By, r *usage.Row) ([]string, error) {
+// usageKeys returns the keys of a row for people, with the titles of threads by their ids.
+func usageKeys(by []usage.By, r *usage.Row, titles map[string]string) []string {
 	keys := slices.Clone(r.Keys)
 	for k, key := range by {
-		if key == usage.Thread && keys[k] != "" {
-			title, err := usageTitle(ctx, s, keys[k])
-			if err != nil {
-				return nil, err
-			}
-			keys[k] = title
+		if key == usage.Thread {
+			keys[k] = cmp.Or(titles[keys[k]], keys[k])
 		}
 		if keys[k] == "" {
 			keys[k] = "-"
@@ -261,7 +258,7 @@ func usageKeys(ctx context.Context, s *app.OpenStore, by []usage.By, r *usage.Ro
 	if r.Shared && len(keys) > 0 {
 		keys[0] += " (shared)"
 	}
-	return keys, nil
+	return keys
 }
 
 // usageRow returns the cells of a row. With stated, it includes the costs that the sources state.
@@ -325,21 +322,39 @@ func fitted(heads []string, rows [][]screen.Cell, columns, terminal int) [][]scr
 	return rows
 }
 
-// usageTitle returns the title and the short id of a thread.
-func usageTitle(ctx context.Context, s *app.OpenStore, id string) (string, error) {
-	thread, err := structure.ParseID[lineage.ThreadID](id)
+// usageTitles returns the short ids and titles of the threads of a report by their ids.
+func usageTitles(ctx context.Context, s *app.OpenStore, by []usage.By, report *usage.Report) (map[string]string, error) {
+	titles := make(map[string]string)
+	k := slices.Index(by, usage.Thread)
+	if k < 0 {
+		return titles, nil
+	}
+	var ids []lineage.ThreadID
+	for i := range report.Rows {
+		text := report.Rows[i].Keys[k]
+		if id, err := structure.ParseID[lineage.ThreadID](text); err == nil && titles[text] == "" {
+			titles[text] = refs.Short(id) // all that is left of a deleted thread
+			ids = append(ids, id)
+		}
+	}
+	found, err := records.OfThreads(ctx, s.Store, ids)
 	if err != nil {
-		return id, nil
+		return nil, err
 	}
-	t, err := s.Store.View().Thread(ctx, thread)
-	if errors.Is(err, lineage.ErrNotFound) {
-		return refs.Short(thread), nil
+	infos := make([]lineage.ThreadInfo, len(found))
+	for i, r := range found {
+		if infos[i], err = threads.InfoOf(r); err != nil {
+			return nil, err
+		}
 	}
+	shown, err := show.ShownTitles(ctx, s, infos)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	title, err := show.ShownTitle(ctx, s, lineage.ThreadInfo{ID: t.ID, SourceID: t.SourceID, Title: t.Title, Active: t.Active})
-	return refs.Short(thread) + " " + title, err
+	for i, r := range found {
+		titles[r.ID] += " " + shown[i]
+	}
+	return titles, nil
 }
 
 // tokensCell returns the cell for a number of tokens, nil for an unknown one. A + means that there are more.

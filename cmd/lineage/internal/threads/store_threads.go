@@ -120,7 +120,7 @@ func (s InStore) ListThreads(ctx context.Context, o *ThreadListOptions) (list []
 	infos := make([]lineage.ThreadInfo, len(list))
 	for i, r := range list {
 		s.mark(r)
-		if infos[i], err = infoOf(r); err != nil {
+		if infos[i], err = InfoOf(r); err != nil {
 			return nil, err
 		}
 	}
@@ -160,15 +160,15 @@ func onlyGone(ctx context.Context, s *app.OpenStore, all iter.Seq2[*lineage.List
 
 // TitleOf returns the title under which a thread is shown.
 func (s InStore) TitleOf(ctx context.Context, r *records.Thread) (string, error) {
-	info, err := infoOf(r)
+	info, err := InfoOf(r)
 	if err != nil {
 		return "", err
 	}
 	return show.ShownTitle(ctx, s.OpenStore, info)
 }
 
-// infoOf returns what the title of a thread is made from.
-func infoOf(r *records.Thread) (info lineage.ThreadInfo, err error) {
+// InfoOf returns what the title of a thread is made from.
+func InfoOf(r *records.Thread) (info lineage.ThreadInfo, err error) {
 	info = lineage.ThreadInfo{SourceID: r.SourceID, Title: r.Title}
 	if info.ID, err = structure.ParseID[lineage.ThreadID](r.ID); err == nil && r.Context != "" {
 		info.Active, err = structure.ParseID[lineage.ContextID](r.Context)
