@@ -175,7 +175,7 @@ var importRules = []importRule{
 // Test files may also import these, and every package below the one they test.
 var (
 	testPackages = []string{"internal/campaign", "internal/pack/lookup", "internal/browser", "internal/erasure", "internal/refs", "lineage/records", "lineage/search", "lineage/search/searchtest", "lineage/summarize", "lineage/usage", "server/access", "lineage/lineagetest", "lineage/archive", "lineage/archive/formats", "lineage/archive/importer", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
-	testLibs     = []string{testify, compress, rapid, goleak, chromedp, cdproto, jsonschema}
+	testLibs     = []string{testify, compress, sys, rapid, goleak, chromedp, cdproto, jsonschema}
 )
 
 // A heavy is a kind of package that only the named packages may link, directly or through other imports.

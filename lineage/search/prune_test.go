@@ -245,7 +245,9 @@ func TestPrunedFindsWhatIsSeen(t *testing.T) {
 		m.Check(y)
 		m.Check(x)
 	})
-	require.NotZero(t, kept)
+	if !testing.Short() { // few histories may have no collection that finds an index
+		require.NotZero(t, kept)
+	}
 }
 
 // An index that cannot be pruned is removed, as without Prune: nothing of it stays in the directory.
