@@ -3,7 +3,10 @@ package lineage
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/form"
@@ -34,15 +37,22 @@ func (s *Store) ShownTitles(ctx context.Context, threads []ThreadInfo) (titles [
 	return titles, nil
 }
 
-func (s *Store) titlesOneByOne(ctx context.Context, threads []ThreadInfo) (titles []string, err error) {
-	for _, t := range threads {
-		title, err := s.ShownTitle(ctx, t)
-		if err != nil {
-			return nil, err
-		}
-		titles = append(titles, title)
+// titlesOneByOne reads the titles on all processors: a first message is in a chapter of a pack that no other thread needs.
+func (s *Store) titlesOneByOne(ctx context.Context, threads []ThreadInfo) ([]string, error) {
+	titles, errs := make([]string, len(threads)), make([]error, len(threads))
+	var wg sync.WaitGroup
+	var next atomic.Int64
+	for range min(runtime.GOMAXPROCS(0), len(threads)) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(threads); i = int(next.Add(1)) - 1 {
+				if titles[i], errs[i] = s.ShownTitle(ctx, threads[i]); errs[i] != nil {
+					return
+				}
+			}
+		})
 	}
-	return titles, nil
+	wg.Wait()
+	return titles, errors.Join(errs...)
 }
 
 // opening is the start of the history that a thread is named after.

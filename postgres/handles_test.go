@@ -250,8 +250,18 @@ func TestStoresAreApart(t *testing.T) {
 		_, err = New(background, pool, Options{Store: name, Unsafe: true})
 		require.ErrorIs(t, err, backend.ErrInvalid)
 	}
-	_, err = New(background, pool, Options{Store: "a"})
+	for _, name := range []string{"a", "new"} {
+		_, err = New(background, pool, Options{Store: name})
+		require.ErrorIs(t, err, errUnsafe)
+	}
+	_, err = New(background, pool, Options{Store: "new", Unsafe: true, MustExist: true})
+	require.ErrorIs(t, err, backend.ErrNotFound, "it was refused before it was created")
+	empty := newPool(t, pgtest.DSN(t), nil)
+	_, err = New(background, empty, Options{Store: "a"})
 	require.ErrorIs(t, err, errUnsafe)
+	var tables int
+	require.NoError(t, empty.QueryRow(background, `SELECT count(*) FROM pg_tables WHERE tablename LIKE 'lineage%'`, exec).Scan(&tables))
+	require.Zero(t, tables)
 }
 
 // TestStats counts the bytes of the store in the database, and of no other.

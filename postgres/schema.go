@@ -57,6 +57,8 @@ func (l *log) prepare(ctx context.Context, o Options) error {
 			return fmt.Errorf("the database has no tables of stores: %w", backend.ErrNotFound)
 		case db.version == len(migrations) && o.MustExist:
 			return backend.ErrNotFound
+		case db.fsync != "on" && !o.Unsafe: // before it has a store
+			return errUnsafe
 		case db.version == len(migrations):
 			if err = l.register(ctx, o.Store, o.ID); err != nil {
 				return err

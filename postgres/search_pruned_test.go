@@ -65,16 +65,21 @@ func isKept(t require.TestingT, e *Engine) (kept bool) {
 // the index has what lives; after an update it is like one that is made again.
 func TestSearchCollectionKeepsTheIndex(t *testing.T) {
 	defer func(was int) { searched.WindowLimit = was }(searched.WindowLimit)
+	defer func(was int) { searchindex.PruneStep = was }(searchindex.PruneStep)
 	pool := newPool(t, pgtest.DSN(t), nil)
 	stores, kept := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
 		stores++
+		searchindex.PruneStep = rapid.SampledFrom([]int{5000, 1, 3}).Draw(r, "step")
 		searched.WindowLimit = rapid.SampledFrom([]int{0, 1, 7}).Draw(r, "window")
 		var engines []*Engine
 		var indexes []*search.Index
-		for range 2 {
+		for i := range 2 {
 			e, err := New(background, pool, Options{Store: fmt.Sprint("s", stores), Unsafe: true})
 			require.NoError(r, err)
+			if i == 1 {
+				e.search = searchindex.New(repeating{searchServer{e}}, e.log.store)
+			}
 			s := lineage.New(e)
 			defer s.Close()
 			engines, indexes = append(engines, e), append(indexes, searching(r, s, search.Options{}))

@@ -94,9 +94,6 @@ func (x *File) open(ctx context.Context) error {
 var companions = []string{"-journal", "-wal", "-shm", ""}
 
 func (x *File) openFile(ctx context.Context) (*sql.DB, error) {
-	if err := x.inPlace(); err != nil {
-		return nil, err
-	}
 	if err := x.check(); err != nil {
 		return nil, err
 	}
@@ -110,9 +107,12 @@ func (x *File) openFile(ctx context.Context) (*sql.DB, error) {
 	return db, nil
 }
 
-// check refuses files that SQLite must not open. It opens them by name afterwards. A process that could replace one in between can write to
+// check refuses files that SQLite must not open, and those of a directory in the place of the store. SQLite opens them by name afterwards. A process that could replace one in between can write to
 // the store's directory, and could change everything in it anyway.
 func (x *File) check() error {
+	if err := x.inPlace(); err != nil {
+		return err
+	}
 	for _, suffix := range companions {
 		if err := vfs.CheckWritten(x.path + suffix); err != nil {
 			return fmt.Errorf("%s: %w", x.config.Label, err)

@@ -39,9 +39,6 @@ func Prune(ctx context.Context, store *lineage.Store, dir string, c Config, u Up
 		return err
 	}
 	x := &File{store: store, path: path, config: c}
-	if err := x.inPlace(); err != nil {
-		return err
-	}
 	if err := x.check(); err != nil {
 		return err
 	}

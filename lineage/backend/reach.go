@@ -25,6 +25,11 @@ func ReachOf(ctx context.Context, from Reader, t *structure.Thread) (Reach, erro
 	if v, ok := from.(View); ok { // what is about to be read is read at once in one state
 		return AtOnce(ctx, v, func(s Snapshot) (Reach, error) { return ReachOfAll(ctx, s, []*structure.Thread{t}) })
 	}
+	return reachOf(ctx, from, t)
+}
+
+// reachOf is ReachOf of a reader that has one state, which may be a View too, as the state of a transaction is.
+func reachOf(ctx context.Context, from Reader, t *structure.Thread) (Reach, error) {
 	reach := make(Reach)
 	if err := reach.FollowContexts(ctx, from, t.ID); err != nil {
 		return nil, err
@@ -110,7 +115,7 @@ func ReachOfAll(ctx context.Context, s Snapshot, threads []*structure.Thread) (R
 	}
 	all := make(Reach)
 	for _, t := range threads {
-		reach, err := ReachOf(ctx, s, t)
+		reach, err := reachOf(ctx, s, t)
 		if err != nil {
 			return nil, err
 		}
@@ -171,8 +176,13 @@ func HomesOf(ctx context.Context, s Snapshot, ids []structure.RunID) (map[struct
 // OwnReach returns the spans that belong to a thread, whether or not anything leads to them.
 func OwnReach(ctx context.Context, from Reader, thread structure.ThreadID) (Reach, error) {
 	if v, ok := from.(View); ok {
-		return AtOnce(ctx, v, func(s Snapshot) (Reach, error) { return OwnReach(ctx, s, thread) })
+		return AtOnce(ctx, v, func(s Snapshot) (Reach, error) { return ownReach(ctx, s, thread) })
 	}
+	return ownReach(ctx, from, thread)
+}
+
+// ownReach is OwnReach of a reader that has one state.
+func ownReach(ctx context.Context, from Reader, thread structure.ThreadID) (Reach, error) {
 	reach := make(Reach)
 	for run, err := range runsWithLasts(ctx, from, thread) {
 		var last structure.SpanRef

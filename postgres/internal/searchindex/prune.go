@@ -27,11 +27,9 @@ type Collection struct {
 // errNotPruned is returned for an index that is cleared, because it cannot be pruned or that would cost more.
 var errNotPruned = errors.New("the search index cannot be pruned")
 
-// Limits of a transaction of pruning: of rows that are read, and of steps whose usages are deleted.
-const (
-	pruneStep  = 5000
-	pruneSteps = 50_000
-)
+// PruneStep is the number of rows that are read at once while an index is pruned. The usages of ten times as many steps are deleted
+// in a transaction. Tests make it smaller.
+var PruneStep = 5000
 
 // pruning removes from an index what a collection removed from the store. Meanwhile the index is marked as being cleared, and
 // its process owns the clearing. So nobody adds to it or searches it, and when this process dies another one clears it.
@@ -141,7 +139,7 @@ func (p *pruning) follow(ctx context.Context, after, head backend.Cursor) error 
 				}
 			}
 		}
-		if len(erased)+len(runs) >= pruneStep {
+		if len(erased)+len(runs) >= PruneStep {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -180,11 +178,12 @@ func (p *pruning) pruneRuns(ctx context.Context) error {
 		number, parent, last int64
 		id                   []byte
 	}
+	most := int64(10 * PruneStep)
 	for after := int64(0); ; {
 		var page []row
 		err := p.server.Read(ctx, func(b *pgx.Batch) {
 			page = nil
-			b.Queue(`SELECT number, coalesce(parent, 0), last, id FROM lineage_search_run WHERE store = $1 AND number > $2 ORDER BY number LIMIT $3`, p.store, after, pruneStep).Query(func(rows pgx.Rows) error {
+			b.Queue(`SELECT number, coalesce(parent, 0), last, id FROM lineage_search_run WHERE store = $1 AND number > $2 ORDER BY number LIMIT $3`, p.store, after, PruneStep).Query(func(rows pgx.Rows) error {
 				var r row
 				_, err := pgx.ForEachRow(rows, []any{&r.number, &r.parent, &r.last, &r.id}, func() error {
 					page = append(page, row{r.number, r.parent, r.last, r.id})
@@ -227,11 +226,11 @@ func (p *pruning) pruneRuns(ctx context.Context) error {
 			default:
 				continue
 			}
-			for from := last + 1; from <= r.last; from += pruneSteps {
-				gone = append(gone, deadSteps{r.number, from, min(r.last, from+pruneSteps-1)})
+			for from := last + 1; from <= r.last; from += most {
+				gone = append(gone, deadSteps{r.number, from, min(r.last, from+most-1)})
 			}
 		}
-		if err := p.deleteSteps(ctx, gone); err != nil {
+		if err := p.deleteSteps(ctx, gone, most); err != nil {
 			return err
 		}
 		err = p.step(ctx, func(tx Tx) error {
@@ -251,11 +250,11 @@ AND NOT EXISTS (SELECT FROM unnest($2::bigint[], $3::bytea[]) AS l (run, text) W
 	return p.step(ctx, func(tx Tx) error { return (&indexUpdate{index: p.Index}).reach(tx, p.moved) })
 }
 
-// deleteSteps deletes the usages of dead steps.
-func (p *pruning) deleteSteps(ctx context.Context, gone []deadSteps) error {
+// deleteSteps deletes the usages of dead steps, of at most so many at once.
+func (p *pruning) deleteSteps(ctx context.Context, gone []deadSteps, most int64) error {
 	for len(gone) > 0 {
 		var runs, froms, upTos []int64
-		for steps := int64(0); len(gone) > 0 && (steps == 0 || steps+gone[0].upTo-gone[0].from < pruneSteps); gone = gone[1:] {
+		for steps := int64(0); len(gone) > 0 && (steps == 0 || steps+gone[0].upTo-gone[0].from < most); gone = gone[1:] {
 			g := gone[0]
 			runs, froms, upTos = append(runs, g.run), append(froms, g.from), append(upTos, g.upTo)
 			steps += g.upTo - g.from + 1
@@ -276,7 +275,7 @@ WHERE u.store = $1 AND u.run = d.run AND u.seq BETWEEN d.first AND d.last`, p.st
 // pruneTexts removes texts that nothing uses, and then terms that no text has. Rows that mark content as erased stay.
 func (p *pruning) pruneTexts(ctx context.Context) error {
 	used := make(map[int32]bool)
-	err := p.pages(ctx, `lineage_search_text`, `id`, func(b *pgx.Batch, after, upTo []byte) {
+	err := p.eachPage(ctx, func(b *pgx.Batch, after, upTo []byte) {
 		b.Queue(`DELETE FROM lineage_search_text t WHERE t.store = $1 AND t.id > $2 AND t.id <= $3 AND get_byte(t.id, 15) <> $4
 AND NOT EXISTS (SELECT FROM lineage_search_usage u WHERE u.store = $1 AND u.text = t.id)`, p.store, after, upTo, int(erasedMark))
 		b.Queue(`SELECT DISTINCT unnest(words) FROM lineage_search_text WHERE store = $1 AND id > $2 AND id <= $3`, p.store, after, upTo).Query(func(rows pgx.Rows) error {
@@ -288,38 +287,52 @@ AND NOT EXISTS (SELECT FROM lineage_search_usage u WHERE u.store = $1 AND u.text
 	if err != nil {
 		return err
 	}
-	var unused [][]byte
-	remove := func(b *pgx.Batch) {
-		b.Queue(`DELETE FROM lineage_search_term WHERE store = $1 AND term = ANY($2::bytea[])`, p.store, unused)
-	}
-	err = p.pages(ctx, `lineage_search_term`, `term`, func(b *pgx.Batch, after, upTo []byte) {
-		remove(b) // of the page before
-		b.Queue(`SELECT term, number FROM lineage_search_term WHERE store = $1 AND term > $2 AND term <= $3`, p.store, after, upTo).Query(func(rows pgx.Rows) error {
-			unused = nil
-			var term []byte
-			var n int32
-			_, err := pgx.ForEachRow(rows, []any{&term, &n}, func() error {
-				if !used[n] {
-					unused = append(unused, term)
-				}
-				return nil
-			})
-			return err
-		})
-	})
-	if err != nil {
-		return err
-	}
-	return p.step(ctx, func(tx Tx) error { return tx(remove) })
+	return p.pruneTerms(ctx, used)
 }
 
-// pages executes statements for one range of the keys of a table after the other. They may be executed again for a range.
-func (p *pruning) pages(ctx context.Context, table, key string, do func(b *pgx.Batch, after, upTo []byte)) error {
+// pruneTerms removes terms that are not used.
+func (p *pruning) pruneTerms(ctx context.Context, used map[int32]bool) error {
+	for after := []byte{}; ; {
+		var last []byte
+		var unused [][]byte
+		err := p.server.Read(ctx, func(b *pgx.Batch) {
+			last, unused = nil, nil
+			b.Queue(`SELECT term, number FROM lineage_search_term WHERE store = $1 AND term > $2 ORDER BY term LIMIT $3`, p.store, after, PruneStep).Query(func(rows pgx.Rows) error {
+				var n int32
+				_, err := pgx.ForEachRow(rows, []any{&last, &n}, func() error {
+					if !used[n] {
+						unused = append(unused, last)
+					}
+					return nil
+				})
+				return err
+			})
+		})
+		if err != nil || last == nil {
+			return err
+		}
+		after = last
+		if len(unused) == 0 {
+			continue
+		}
+		err = p.step(ctx, func(tx Tx) error {
+			return tx(func(b *pgx.Batch) {
+				b.Queue(`DELETE FROM lineage_search_term WHERE store = $1 AND term = ANY($2::bytea[])`, p.store, unused)
+			})
+		})
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// eachPage executes statements for one range of ids of texts after the other. They may be executed again for a range.
+func (p *pruning) eachPage(ctx context.Context, do func(b *pgx.Batch, after, upTo []byte)) error {
 	for after := []byte{}; ; {
 		var upTo []byte
 		err := p.server.Read(ctx, func(b *pgx.Batch) {
 			upTo = nil
-			b.Queue(`SELECT last FROM (SELECT `+key+` AS last FROM `+table+` WHERE store = $1 AND `+key+` > $2 ORDER BY `+key+` LIMIT $3) page ORDER BY last DESC LIMIT 1`, p.store, after, pruneStep).
+			b.Queue(`SELECT last FROM (SELECT id AS last FROM lineage_search_text WHERE store = $1 AND id > $2 ORDER BY id LIMIT $3) page ORDER BY last DESC LIMIT 1`, p.store, after, PruneStep).
 				Query(func(rows pgx.Rows) error {
 					_, err := pgx.ForEachRow(rows, []any{&upTo}, func() error { return nil })
 					return err
