@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/lineage/search/searchtest"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // Prune implements derivedtest.Pruned. As a collection does, it removes a file that cannot be pruned.
@@ -365,4 +367,56 @@ func TestCancelledWhilePruning(t *testing.T) {
 	}
 	requireNoSecret(t, dir)
 	require.Len(t, found(t, x, "ant"), 1)
+}
+
+// countedSummaries counts the summaries that its snapshots yield.
+type countedSummaries struct {
+	backend.Engine
+	yielded int
+}
+
+func (e *countedSummaries) StoreID() [16]byte { return e.Engine.(backend.Identified).StoreID() }
+
+func (e *countedSummaries) Snapshot(ctx context.Context) (backend.Snapshot, error) {
+	s, err := e.Engine.Snapshot(ctx)
+	return countedSnapshot{s, e}, err
+}
+
+type countedSnapshot struct {
+	backend.Snapshot
+	engine *countedSummaries
+}
+
+func (s countedSnapshot) Summaries(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Summary, error] {
+	return func(yield func(*structure.Summary, error) bool) {
+		for r, err := range s.Snapshot.Summaries(ctx, id) {
+			if s.engine.yielded++; !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// Pruning reads each summary once, however many a context has.
+func TestPruningReadsSummariesOnce(t *testing.T) {
+	dir := t.TempDir()
+	store, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	x, err := search.Open(bg, store, dir, search.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, x.Close()) }()
+	_, main := newMain(t, store, lineage.User("an ant"))
+	const summaries = 20
+	for i := range summaries {
+		_, err := main.Summarize(bg, searchtest.Saying(fmt.Sprint("of the ant ", i)), lineage.SummarizeOptions{})
+		require.NoError(t, err)
+		_, err = main.Extend(bg, lineage.User("a bee"))
+		require.NoError(t, err)
+	}
+	require.NoError(t, x.Update(bg))
+	e := &countedSummaries{Engine: write.Inner(write.Of(store).Engine())}
+	require.NoError(t, search.Prune(bg, dir, e))
+	require.Equal(t, summaries, e.yielded)
+	requireRebuilt(t, store, dir)
 }
