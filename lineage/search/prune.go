@@ -18,7 +18,7 @@ func Prune(ctx context.Context, dir string, engine backend.Engine) error {
 	return derivedfile.Prune(ctx, lineage.New(engine), dir, fileConfig(),
 		derivedfile.Updating{Apply: apply, Limit: searched.WindowLimit},
 		// All terms are written again, without those of deleted texts.
-		derivedfile.Pruning{Prepare: preparePruning, Purge: `INSERT INTO terms (terms) VALUES ('optimize')`})
+		derivedfile.Pruning{Prepare: preparePruning, Purge: `INSERT INTO terms (terms) VALUES ('optimize')`, PurgeSome: `INSERT INTO terms (terms, rank) VALUES ('merge', -?)`})
 }
 
 // summaryText is the run of a summary, and its text: 0 if it has no words. Several summaries may have one run.

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
@@ -419,4 +420,38 @@ func TestPruningReadsSummariesOnce(t *testing.T) {
 	require.NoError(t, search.Prune(bg, dir, e))
 	require.Equal(t, summaries, e.yielded)
 	requireRebuilt(t, store, dir)
+}
+
+// While the file of a pruned index shrinks, other processes write to it: searches that bring it up to date do not wait for all of it.
+func TestOthersWriteWhileTheIndexShrinks(t *testing.T) {
+	defer func(was int) { derivedfile.SomePages, derivedfile.BetweenParts = was, nil }(derivedfile.SomePages)
+	dir := t.TempDir()
+	store, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal, Prune: search.Prune})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	x, err := search.Open(bg, store, dir, search.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, x.Close()) }()
+	newMain(t, store, lineage.User("an ant"))
+	deleted, _ := newMain(t, store, lineage.User(secret(0)))
+	_, main := newMain(t, store, lineage.User("a bee"))
+	for i := range 100 {
+		_, err := main.Extend(bg, lineage.User(strings.ReplaceAll(secret(i), "voynich", "word")))
+		require.NoError(t, err)
+	}
+	require.NoError(t, x.Update(bg))
+	require.NoError(t, deleted.Delete(bg))
+	parts := 0
+	derivedfile.SomePages, derivedfile.BetweenParts = 1, func() {
+		if parts++; parts <= 12 {
+			_, err := main.Extend(bg, lineage.User(fmt.Sprint("a cat ", parts)))
+			require.NoError(t, err)
+			require.NoError(t, x.Update(bg))
+		}
+	}
+	require.NotContains(t, collect(t, store).Removed, search.FileName)
+	require.Greater(t, parts, 12)
+	requireNoSecret(t, dir)
+	requireRebuilt(t, store, dir)
+	require.Len(t, found(t, x, "cat"), 12)
 }
