@@ -15,6 +15,10 @@ import (
 // look reads what opening a store needs, in one round trip.
 func (l *log) look(ctx context.Context) (db databaseFacts, err error) {
 	err = l.read(ctx, func(b *pgx.Batch) {
+		// First, because the next one fails where there are no tables yet.
+		b.Queue(`SELECT current_setting('fsync'), to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL`).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&db.fsync, &db.distributes)
+		})
 		b.Queue(`SELECT version FROM lineage_schema`).QueryRow(func(row pgx.Row) error {
 			err := row.Scan(&db.version)
 			if errors.Is(err, pgx.ErrNoRows) { // a restore has not filled it yet
@@ -24,8 +28,8 @@ func (l *log) look(ctx context.Context) (db databaseFacts, err error) {
 		})
 		b.Queue(`SELECT (SELECT count(*) FROM unnest($2::text[]) AS t (name)
   WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_index WHERE indrelid = to_regclass(t.name) AND indisprimary AND indisvalid)),
-  (SELECT identity FROM lineage_store WHERE store = $1), current_setting('fsync'), to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL`, l.store, tables).QueryRow(func(row pgx.Row) error {
-			return row.Scan(&db.missing, &db.identity, &db.fsync, &db.distributes)
+  (SELECT identity FROM lineage_store WHERE store = $1)`, l.store, tables).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&db.missing, &db.identity)
 		})
 	})
 	if sqlState(err) == undefinedTable && db.version == 0 {

@@ -663,7 +663,7 @@ func TestRoundTripsOfShortAddressesWithin(t *testing.T) {
 		}
 		for at, known := range map[lineage.SpanRef]bool{mine[0]: true, mine[len(mine)-1]: true, others[0]: true, others[1]: true, others[2]: false, others[len(others)-1]: false} {
 			r := within()
-			trips(36+8*pages, fmt.Sprint("a short address within half of ", threads, " threads"), func() {
+			trips(48+8*pages, fmt.Sprint("a short address within half of ", threads, " threads"), func() {
 				found, err := r.Find(background, refs.ShortSpan(at))
 				if !known {
 					require.ErrorIs(t, err, lineage.ErrNotFound)

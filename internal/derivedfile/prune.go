@@ -39,6 +39,9 @@ var (
 	errReaders = errors.New("other processes read an earlier state of the file")
 )
 
+// pruneCache makes the cache of a connection small: a collection has used memory of its own before.
+const pruneCache = `PRAGMA cache_size = -8000`
+
 // Prune brings an existing file up to date, removes what the store no longer has, and gives back its space. Afterwards
 // nothing of that is in the file or its companions. After an error it may be, and the caller removes the file.
 func Prune(ctx context.Context, store *lineage.Store, dir string, c Config, u Updating, p Pruning) (err error) {
@@ -57,6 +60,9 @@ func Prune(ctx context.Context, store *lineage.Store, dir string, c Config, u Up
 	}
 	db.SetMaxOpenConns(1) // each has a cache
 	defer func() { err = x.Ended(ctx, errors.Join(err, db.Close())) }()
+	if _, err := db.ExecContext(ctx, pruneCache); err != nil {
+		return err
+	}
 	t := &target{db: db, apply: u.Apply, pruning: p}
 	if err := t.requireWorth(ctx, store); err != nil {
 		return fmt.Errorf("%s: %w", c.Label, err)
