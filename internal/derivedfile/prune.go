@@ -21,9 +21,17 @@ type Pruning struct {
 	// transaction: rows of table temp.dead say which steps of which runs are gone, namely those after a step. It may
 	// add runs that the caller's tables made.
 	Prepare func(ctx context.Context, q Querier, state backend.Snapshot) (func(context.Context, *Writer) error, error)
-	// Purge is a statement that removes what SQLite keeps of deleted rows of the caller's tables.
-	Purge string
+	// Purge is a statement that removes what SQLite keeps of deleted rows of the caller's tables. PurgeSome does so for at most a
+	// number of pages. It is repeated before, while it changes more than one row.
+	Purge, PurgeSome string
 }
+
+// SomePages is the number of pages that a transaction rewrites while a file shrinks. Other processes write in between. BetweenParts, if
+// not nil, is called there. Tests change both.
+var (
+	SomePages    = 2000
+	BetweenParts func()
+)
 
 var (
 	errSparse  = errors.New("the file has less than half of the commits")
@@ -244,13 +252,45 @@ func (f *Writer) dropDead(ctx context.Context, homes []int64) error {
 	return f.Reach(ctx)
 }
 
-// shrink removes what the file keeps of deleted rows, and what the log of SQLite has of them.
+// shrink removes what the file keeps of deleted rows, and what the log of SQLite has of them. Most of that is done in parts. What is
+// left then, because others wrote meanwhile, is done at once.
 func (t *target) shrink(ctx context.Context) error {
-	for _, statement := range []string{t.pruning.Purge, `PRAGMA incremental_vacuum`} {
-		err := Patiently(ctx, func() error { _, err := t.db.ExecContext(ctx, statement); return err })
+	pages, err := t.number(ctx, `PRAGMA page_count`)
+	if err != nil {
+		return err
+	}
+	parts := 2*pages/SomePages + 10 // others may add to what is left, but not without end
+	for changed := 2; changed > 1 && parts > 0; parts-- {
+		before, err := t.number(ctx, `SELECT total_changes()`)
+		if err == nil {
+			err = t.exec(ctx, t.pruning.PurgeSome, SomePages)
+		}
 		if err != nil {
 			return err
 		}
+		after, err := t.number(ctx, `SELECT total_changes()`)
+		if err != nil {
+			return err
+		}
+		changed = after - before
+	}
+	if err := t.exec(ctx, t.pruning.Purge); err != nil {
+		return err
+	}
+	for parts := pages/SomePages + 1; parts > 0; parts-- {
+		free, err := t.number(ctx, `PRAGMA freelist_count`)
+		if err != nil {
+			return err
+		}
+		if free == 0 {
+			break
+		}
+		if err := t.exec(ctx, fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, SomePages)); err != nil {
+			return err
+		}
+	}
+	if err := t.exec(ctx, `PRAGMA incremental_vacuum`); err != nil {
+		return err
 	}
 	return Patiently(ctx, func() error {
 		var busy, pages, copied int
@@ -262,4 +302,18 @@ func (t *target) shrink(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// exec executes a statement in a transaction of its own.
+func (t *target) exec(ctx context.Context, statement string, args ...any) error {
+	if BetweenParts != nil {
+		BetweenParts()
+	}
+	return Patiently(ctx, func() error { _, err := t.db.ExecContext(ctx, statement, args...); return err })
+}
+
+// number returns the number that a query returns.
+func (t *target) number(ctx context.Context, statement string) (n int, err error) {
+	err = Patiently(ctx, func() error { return t.db.QueryRowContext(ctx, statement).Scan(&n) })
+	return n, err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 
 	"github.com/lineage-store/lineage/internal/sqlitefile"
@@ -56,12 +57,29 @@ CREATE INDEX tips_thread ON tips (thread);
 // incremental is the setting of SQLite by which a file can be made smaller in place.
 const incremental = 2
 
-// settings of connections, beside those of other files. A new file gets the second one, an older one does not change.
-var settings = []string{fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), fmt.Sprintf("auto_vacuum(%d)", incremental)}
+// busySetting is a setting of connections, beside those of other files.
+var busySetting = fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds())
+
+// initialize lets a new file be made smaller in place. This is no setting of connections, because each of them would then write to the
+// file, and wait for other processes that do.
+func initialize(ctx context.Context, path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() > 0 {
+		return err
+	}
+	db, err := sql.Open("sqlite", sqlitefile.DSN(path, "immediate", slices.Concat([]string{busySetting, fmt.Sprintf("auto_vacuum(%d)", incremental)}, sqlitefile.Settings[:])...))
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.PingContext(ctx), db.Close())
+}
 
 // connect opens an existing file, and creates the tables if it is empty.
 func connect(ctx context.Context, path string, c *Config) (_ *sql.DB, err error) {
-	db, err := sql.Open("sqlite", sqlitefile.DSN(path, "immediate", slices.Concat(settings, sqlitefile.Settings[:])...))
+	if err := initialize(ctx, path); err != nil {
+		return nil, err
+	}
+	db, err := sql.Open("sqlite", sqlitefile.DSN(path, "immediate", slices.Concat([]string{busySetting}, sqlitefile.Settings[:])...))
 	if err != nil {
 		return nil, err
 	}

@@ -97,6 +97,8 @@ func (r *Resolver) contentsLike(ctx context.Context, prefix string) (found []lin
 		return found, nil
 	}
 	return backend.AtOnce(ctx, r.view, func(s backend.Snapshot) ([]lineage.ContentID, error) {
+		clear(read) // of a state that has expired
+		found = nil
 		for some, err := range r.parts(ctx, s) {
 			if err != nil {
 				return nil, err

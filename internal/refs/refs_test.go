@@ -1,7 +1,9 @@
 package refs
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -313,4 +315,36 @@ func FuzzCutStep(f *testing.F) {
 			require.Less(t, len(name), len(text))
 		}
 	})
+}
+
+// expiring is a view of which the first path expires.
+type expiring struct {
+	backend.View
+	expired bool
+}
+
+func (v *expiring) Path(ctx context.Context, at structure.SpanRef, w structure.Window, o backend.PathOptions) iter.Seq2[*backend.Step, error] {
+	if v.expired {
+		return v.View.Path(ctx, at, w, o)
+	}
+	v.expired = true
+	return func(yield func(*backend.Step, error) bool) { yield(nil, backend.ErrExpired) }
+}
+
+// A content is also found where the state that was read first has expired.
+func TestContentIsFoundAfterAStateExpired(t *testing.T) {
+	ctx, store := t.Context(), lineagetest.New(t, lineage.Options{})
+	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	main, err := thread.Active(ctx)
+	require.NoError(t, err)
+	_, err = main.Extend(ctx, lineage.User("one"))
+	require.NoError(t, err)
+	last, err := main.Last(ctx, 1)
+	require.NoError(t, err)
+	r := New(store, thread).Within(func(*structure.Thread) bool { return true }, store.FindThread)
+	r.view = &expiring{View: r.view}
+	id, err := r.Content(ctx, last[0].Content.Short())
+	require.NoError(t, err)
+	require.Equal(t, last[0].Content, id)
 }

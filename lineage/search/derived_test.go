@@ -11,6 +11,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/searched"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/derived/derivedtest"
 	"github.com/lineage-store/lineage/lineage/search"
@@ -78,4 +79,28 @@ func TestMovedDirectoryIsNotPruned(t *testing.T) {
 	after, err := os.ReadFile(filepath.Join(dir, search.FileName))
 	require.NoError(t, err)
 	require.Equal(t, before, after)
+}
+
+// The index of a copy of the store that took its place is not pruned either: the copy may have what the store no longer has.
+func TestCopyInPlaceIsNotPruned(t *testing.T) {
+	parent := t.TempDir()
+	dir, moved := filepath.Join(parent, "store"), filepath.Join(parent, "moved")
+	store, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal})
+	require.NoError(t, err)
+	newMain(t, store, lineage.User("a walrus"))
+	x, err := search.Open(bg, store, dir, search.Options{})
+	require.NoError(t, err)
+	require.NoError(t, x.Update(bg))
+	require.NoError(t, x.Close())
+	require.NoError(t, store.Erase(bg, content.Sum([]byte("a walrus"))))
+	require.NoError(t, os.Rename(dir, moved))
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	before, err := os.ReadFile(filepath.Join(moved, search.FileName))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, search.FileName), before, 0o600))
+	require.ErrorIs(t, search.Prune(bg, dir, write.Inner(write.Of(store).Engine())), lineage.ErrDiverged)
+	after, err := os.ReadFile(filepath.Join(dir, search.FileName))
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	_ = store.Close() // it says that the directory was moved
 }

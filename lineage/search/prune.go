@@ -9,6 +9,7 @@ import (
 	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // Prune is for [lineage.Options.Prune]: a collection then keeps in the index in a directory what is still in the store.
@@ -17,7 +18,7 @@ func Prune(ctx context.Context, dir string, engine backend.Engine) error {
 	return derivedfile.Prune(ctx, lineage.New(engine), dir, fileConfig(),
 		derivedfile.Updating{Apply: apply, Limit: searched.WindowLimit},
 		// All terms are written again, without those of deleted texts.
-		derivedfile.Pruning{Prepare: preparePruning, Purge: `INSERT INTO terms (terms) VALUES ('optimize')`})
+		derivedfile.Pruning{Prepare: preparePruning, Purge: `INSERT INTO terms (terms) VALUES ('optimize')`, PurgeSome: `INSERT INTO terms (terms, rank) VALUES ('merge', -?)`})
 }
 
 // summaryText is the run of a summary, and its text: 0 if it has no words. Several summaries may have one run.
@@ -25,35 +26,38 @@ type summaryText struct{ run, text int64 }
 
 // preparePruning finds the summaries that a state has, with their texts: their runs may have had other texts.
 func preparePruning(ctx context.Context, q derivedfile.Querier, state backend.Snapshot) (func(context.Context, *derivedfile.Writer) error, error) {
-	type row struct {
-		run int64
-		key []byte
-	}
-	var summaries []row
+	runs := make(map[structure.ContextID]map[structure.SummaryID]int64)
 	err := derivedfile.Each(ctx, q, func(scan func(...any) error) error {
-		var r row
-		err := scan(&r.run, &r.key)
-		summaries = append(summaries, r)
-		return err
+		var run int64
+		var key []byte
+		if err := scan(&run, &key); err != nil {
+			return err
+		}
+		context, id, ok := searched.SummaryOf(key)
+		if !ok {
+			return fmt.Errorf("run %x: %w", key, derivedfile.ErrUseless)
+		}
+		if runs[context] == nil {
+			runs[context] = make(map[structure.SummaryID]int64)
+		}
+		runs[context][id] = run
+		return nil
 	}, `SELECT number, id FROM runs WHERE length(id) > 16`)
 	if err != nil {
 		return nil, err
 	}
 	var living []summaryText
-	for _, r := range summaries {
-		context, id, ok := searched.SummaryOf(r.key)
-		if !ok {
-			return nil, fmt.Errorf("run %x: %w", r.key, derivedfile.ErrUseless)
-		}
+	for context, runOf := range runs {
 		for s, err := range state.Summaries(ctx, context) {
 			if err != nil {
 				return nil, err
 			}
-			if s.ID != id {
+			run, known := runOf[s.ID]
+			if !known {
 				continue
 			}
 			text := searched.TextOf(s.Content, form.Plain)
-			of := summaryText{run: r.run}
+			of := summaryText{run: run}
 			if err := q.QueryRowContext(ctx, `SELECT IFNULL(MAX(number), 0) FROM texts WHERE id = ?`, text[:]).Scan(&of.text); err != nil {
 				return nil, err
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,12 +16,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/lineage/search/searchtest"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // Prune implements derivedtest.Pruned. As a collection does, it removes a file that cannot be pruned.
@@ -365,4 +368,90 @@ func TestCancelledWhilePruning(t *testing.T) {
 	}
 	requireNoSecret(t, dir)
 	require.Len(t, found(t, x, "ant"), 1)
+}
+
+// countedSummaries counts the summaries that its snapshots yield.
+type countedSummaries struct {
+	backend.Engine
+	yielded int
+}
+
+func (e *countedSummaries) StoreID() [16]byte { return e.Engine.(backend.Identified).StoreID() }
+
+func (e *countedSummaries) Snapshot(ctx context.Context) (backend.Snapshot, error) {
+	s, err := e.Engine.Snapshot(ctx)
+	return countedSnapshot{s, e}, err
+}
+
+type countedSnapshot struct {
+	backend.Snapshot
+	engine *countedSummaries
+}
+
+func (s countedSnapshot) Summaries(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Summary, error] {
+	return func(yield func(*structure.Summary, error) bool) {
+		for r, err := range s.Snapshot.Summaries(ctx, id) {
+			if s.engine.yielded++; !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// Pruning reads each summary once, however many a context has.
+func TestPruningReadsSummariesOnce(t *testing.T) {
+	dir := t.TempDir()
+	store, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	x, err := search.Open(bg, store, dir, search.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, x.Close()) }()
+	_, main := newMain(t, store, lineage.User("an ant"))
+	const summaries = 20
+	for i := range summaries {
+		_, err := main.Summarize(bg, searchtest.Saying(fmt.Sprint("of the ant ", i)), lineage.SummarizeOptions{})
+		require.NoError(t, err)
+		_, err = main.Extend(bg, lineage.User("a bee"))
+		require.NoError(t, err)
+	}
+	require.NoError(t, x.Update(bg))
+	e := &countedSummaries{Engine: write.Inner(write.Of(store).Engine())}
+	require.NoError(t, search.Prune(bg, dir, e))
+	require.Equal(t, summaries, e.yielded)
+	requireRebuilt(t, store, dir)
+}
+
+// While the file of a pruned index shrinks, other processes write to it: searches that bring it up to date do not wait for all of it.
+func TestOthersWriteWhileTheIndexShrinks(t *testing.T) {
+	defer func(was int) { derivedfile.SomePages, derivedfile.BetweenParts = was, nil }(derivedfile.SomePages)
+	dir := t.TempDir()
+	store, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal, Prune: search.Prune})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	x, err := search.Open(bg, store, dir, search.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, x.Close()) }()
+	newMain(t, store, lineage.User("an ant"))
+	deleted, _ := newMain(t, store, lineage.User(secret(0)))
+	_, main := newMain(t, store, lineage.User("a bee"))
+	for i := range 100 {
+		_, err := main.Extend(bg, lineage.User(strings.ReplaceAll(secret(i), "voynich", "word")))
+		require.NoError(t, err)
+	}
+	require.NoError(t, x.Update(bg))
+	require.NoError(t, deleted.Delete(bg))
+	parts := 0
+	derivedfile.SomePages, derivedfile.BetweenParts = 1, func() {
+		if parts++; parts <= 12 {
+			_, err := main.Extend(bg, lineage.User(fmt.Sprint("a cat ", parts)))
+			require.NoError(t, err)
+			require.NoError(t, x.Update(bg))
+		}
+	}
+	require.NotContains(t, collect(t, store).Removed, search.FileName)
+	require.Greater(t, parts, 12)
+	requireNoSecret(t, dir)
+	requireRebuilt(t, store, dir)
+	require.Len(t, found(t, x, "cat"), 12)
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -258,38 +257,56 @@ func (f *Files) save(ctx context.Context, store *lineage.Store) error {
 	if f == nil {
 		return nil
 	}
-	for read := range slices.Chunk(slices.Collect(maps.Values(f.read)), savedAtOnce) {
-		states := make([][]byte, len(read))
+	var read []*fileRead
+	var states [][]byte
+	size := 0
+	for _, file := range f.read {
+		state, err := file.encode(ctx, store)
+		if err != nil {
+			return err
+		}
+		read, states, size = append(read, file), append(states, state), size+len(state)
+		if len(read) < savedAtOnce && size < savedBytes {
+			continue
+		}
+		if err := f.saveStates(ctx, store, read, states); err != nil {
+			return err
+		}
+		read, states, size = nil, nil, 0
+	}
+	return f.saveStates(ctx, store, read, states)
+}
+
+// savedAtOnce is the largest number of states in a transaction. One that has savedBytes of them has no more. Tests change that.
+const savedAtOnce = 128
+
+var savedBytes = 8 << 20
+
+// saveStates stores the states of some files in a transaction.
+func (f *Files) saveStates(ctx context.Context, store *lineage.Store, read []*fileRead, states [][]byte) error {
+	if len(read) == 0 {
+		return nil
+	}
+	err := store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
+		values := tx.Values(f.owner(store))
 		for i, file := range read {
+			sum := sha256.Sum256([]byte(file.Path))
+			key := hex.EncodeToString(sum[:16])
 			var err error
-			if states[i], err = file.encode(ctx, store); err != nil {
+			switch stored := f.stored[file.Path]; {
+			case states[i] != nil && !stored.equal(&file.fileState):
+				err = values.Set(ctx, key, states[i])
+			case states[i] == nil && stored != nil:
+				err = values.Delete(ctx, key)
+			}
+			if err != nil {
 				return err
 			}
 		}
-		err := store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
-			values := tx.Values(f.owner(store))
-			for i, file := range read {
-				sum := sha256.Sum256([]byte(file.Path))
-				key := hex.EncodeToString(sum[:16])
-				var err error
-				switch stored := f.stored[file.Path]; {
-				case states[i] != nil && !stored.equal(&file.fileState):
-					err = values.Set(ctx, key, states[i])
-				case states[i] == nil && stored != nil:
-					err = values.Delete(ctx, key)
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("remember the files that were read: %w", err)
-		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("remember the files that were read: %w", err)
 	}
 	return nil
 }
-
-// savedAtOnce is the number of states per transaction.
-const savedAtOnce = 128

@@ -14,6 +14,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // A file that was imported before is read again when something may have changed, and only then.
@@ -117,6 +118,39 @@ func TestFileOfManyConversations(t *testing.T) {
 		break
 	}
 	require.EqualValues(t, conversations, read())
+	require.Zero(t, read())
+}
+
+// States that are large together are stored in several commits: the size of a commit is limited.
+func TestStatesOfFilesInSeveralCommits(t *testing.T) {
+	defer importer.SetSavedBytes(importer.SetSavedBytes(1))
+	ctx := context.Background()
+	s, dir, at := storeIn(t), t.TempDir(), time.Now().Add(-time.Hour)
+	const files = 3
+	for i := range files {
+		path := filepath.Join(dir, fmt.Sprint(i, ".jsonl"))
+		require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, `{"messages":[{"role":"user","content":"Hello %d"}]}`+"\n", i), 0o600))
+		require.NoError(t, os.Chtimes(path, at, at))
+	}
+	read := func() int64 {
+		known, err := importer.FilesOf(ctx, s, "m", dir)
+		require.NoError(t, err)
+		report, err := importer.Import(ctx, s, archive.Path(dir), importer.Options{Files: known})
+		require.NoError(t, err)
+		return report.Conversations
+	}
+	require.EqualValues(t, files, read())
+	commits := 0
+	for c, err := range s.View().Feed(ctx, lineage.Cursor{}) {
+		require.NoError(t, err)
+		for _, r := range c.Records {
+			if _, isState := r.(*structure.Value); isState {
+				commits++
+				break
+			}
+		}
+	}
+	require.Equal(t, files, commits)
 	require.Zero(t, read())
 }
 
