@@ -134,3 +134,14 @@ func (db *DB) Close() error {
 	}
 	return err
 }
+
+// trim gives back the space behind the pages of a closed index that grew to what was mapped.
+func (db *DB) trim() error {
+	if !db.system.grow {
+		return nil
+	}
+	if err := db.held(); err != nil {
+		return err
+	}
+	return os.Truncate(db.path, int64(db.pages.inUse()))
+}

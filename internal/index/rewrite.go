@@ -104,7 +104,7 @@ func (db *DB) rewrite(pageSize int, fill func(fresh *DB) (*sealing, error)) (_ *
 	if err := db.removeSums(); err != nil {
 		return nil, err
 	}
-	if db.kept.aside, err = db.replaceFile(tmp); err != nil {
+	if db.kept.aside, err = db.system.replace(tmp, db.path); err != nil {
 		return nil, err
 	}
 	db.renamed = true

@@ -29,26 +29,26 @@ func leastMapped64() uint64 {
 // asideSuffix and a number end the name of a replaced index that is still read, where it keeps its name.
 const asideSuffix = ".replaced-"
 
-// replaceFile gives the name of the open file to a new one. If the old one has to be renamed for this, it returns its new
+// replace gives the name of the open file to a new one. If the old one has to be renamed for this, it returns its new
 // name, and the caller removes it after it was closed. A crash in between leaves no index, and the next process that opens
 // the store makes one.
-func (db *DB) replaceFile(fresh string) (aside string, err error) {
-	if !db.system.keepName {
-		return "", os.Rename(fresh, db.path)
+func (m mappedFiles) replace(fresh, name string) (aside string, err error) {
+	if !m.keepName {
+		return "", os.Rename(fresh, name)
 	}
 	for n := 0; aside == ""; n++ {
-		name := fmt.Sprint(db.path, asideSuffix, n)
-		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
-			aside = name
+		free := fmt.Sprint(name, asideSuffix, n)
+		if _, err := os.Lstat(free); errors.Is(err, fs.ErrNotExist) {
+			aside = free
 		} else if err != nil {
 			return "", err
 		}
 	}
-	if err := os.Rename(db.path, aside); err != nil {
+	if err := os.Rename(name, aside); err != nil {
 		return "", err
 	}
-	if err := os.Rename(fresh, db.path); err != nil {
-		return "", errors.Join(err, os.Rename(aside, db.path))
+	if err := os.Rename(fresh, name); err != nil {
+		return "", errors.Join(err, os.Rename(aside, name))
 	}
 	return aside, nil
 }
@@ -65,15 +65,4 @@ func removeAside(path string) error {
 		}
 	}
 	return err
-}
-
-// trim gives back the space behind the pages of a closed index that grew to what was mapped.
-func (db *DB) trim() error {
-	if !db.system.grow {
-		return nil
-	}
-	if err := db.held(); err != nil {
-		return err
-	}
-	return os.Truncate(db.path, int64(db.pages.inUse()))
 }

@@ -116,9 +116,6 @@ func (r *Resolver) threadsShown(ctx context.Context, text string) (found []*stru
 	return found, nil
 }
 
-// threadsAtOnce is the number of threads whose titles or histories are asked for at once.
-const threadsAtOnce = 100
-
 // threadsWithTitles yields the threads that the resolver may use, each with the title under which it is listed.
 func (r *Resolver) threadsWithTitles(ctx context.Context) iter.Seq2[*structure.Thread, error] {
 	return func(yield func(*structure.Thread, error) bool) {
@@ -142,28 +139,6 @@ func (r *Resolver) threadsWithTitles(ctx context.Context) iter.Seq2[*structure.T
 					return
 				}
 			}
-		}
-	}
-}
-
-// pages yields the elements of a sequence in slices of up to n.
-func pages[T any](all iter.Seq2[T, error], n int) iter.Seq2[[]T, error] {
-	return func(yield func([]T, error) bool) {
-		var page []T
-		for element, err := range all {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if page = append(page, element); len(page) == n {
-				if !yield(page, nil) {
-					return
-				}
-				page = nil
-			}
-		}
-		if len(page) > 0 {
-			yield(page, nil)
 		}
 	}
 }

@@ -248,3 +248,28 @@ func (r *Resolver) has(ctx context.Context, thread lineage.ThreadID, at lineage.
 	reach, err := r.reachOf(ctx, t)
 	return err == nil && reach.Has(at), err
 }
+
+// threadsAtOnce is the number of threads whose titles or histories are asked for at once.
+const threadsAtOnce = 100
+
+// pages yields the elements of a sequence in slices of up to n.
+func pages[T any](all iter.Seq2[T, error], n int) iter.Seq2[[]T, error] {
+	return func(yield func([]T, error) bool) {
+		var page []T
+		for element, err := range all {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if page = append(page, element); len(page) == n {
+				if !yield(page, nil) {
+					return
+				}
+				page = nil
+			}
+		}
+		if len(page) > 0 {
+			yield(page, nil)
+		}
+	}
+}

@@ -31,7 +31,7 @@ func (e *NotRegularError) Unwrap() error { return ErrNotRegular }
 // name in it may lead outside. So is a file that is opened for writing and has another name, which
 // may be outside. A new file is readable only by its owner.
 func OpenFile(name string, flag int) (*os.File, error) {
-	f, err := openRegular(name, flag)
+	f, err := openRegular(name, flag, fileMode)
 	if err != nil {
 		if info, statErr := os.Lstat(name); statErr == nil && !info.Mode().IsRegular() && !errors.Is(err, fs.ErrExist) {
 			return nil, notRegular(name, info.Mode(), "a regular file")

@@ -12,8 +12,8 @@ import (
 )
 
 // openRegular opens a file, but no symbolic link, and does not wait for the other end of a pipe.
-func openRegular(name string, flag int) (*os.File, error) {
-	return os.OpenFile(name, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK, fileMode)
+func openRegular(name string, flag int, mode fs.FileMode) (*os.File, error) {
+	return os.OpenFile(name, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK, mode)
 }
 
 // Give gives a file that root has just created to the user of its directory, who could not open it

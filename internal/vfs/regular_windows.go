@@ -10,7 +10,7 @@ import (
 
 // openRegular opens a file as os.OpenFile does, but others may rename and remove it meanwhile, as on Unix: a reader of a
 // session must not be in the way of its agent. A symbolic link is opened itself, not its target.
-func openRegular(name string, flag int) (*os.File, error) {
+func openRegular(name string, flag int, _ fs.FileMode) (*os.File, error) {
 	access := uint32(windows.GENERIC_READ)
 	switch flag & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR) {
 	case os.O_WRONLY:

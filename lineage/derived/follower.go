@@ -51,10 +51,6 @@ type Follower[Tx any] struct {
 	Prune bool
 }
 
-// ErrSlow is returned by Target.Write when a transaction takes longer than it may, and by Follower.Run when the smallest
-// transaction does.
-var ErrSlow = errors.New("writing derived data takes too long")
-
 // ErrUnfinished is returned when there was no time to apply all commits. The next Run continues.
 var ErrUnfinished = errors.New("derived data is not up to date")
 

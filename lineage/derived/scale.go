@@ -2,6 +2,10 @@ package derived
 
 import "errors"
 
+// ErrSlow is returned by Target.Write when a transaction takes longer than it may, and by Follower.Run when the smallest
+// transaction does.
+var ErrSlow = errors.New("writing derived data takes too long")
+
 // scale is the share of the usual size that windows and their transactions have. It is halved when a transaction is too
 // slow, and doubled after some windows.
 type scale struct {
