@@ -58,6 +58,9 @@ func Patiently(ctx context.Context, do func() error) error {
 	return err
 }
 
+// errReaders is returned while other processes read an earlier state of a file.
+var errReaders = errors.New("other processes read an earlier state of the file")
+
 func isBusy(err error) bool {
 	e := (*sqlitedriver.Error)(nil)
 	return errors.Is(err, errReaders) || !errors.As(err, new(Outside)) && errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY

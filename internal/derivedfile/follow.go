@@ -30,9 +30,9 @@ func follow(ctx context.Context, store *lineage.Store, db *sql.DB, u Updating) e
 
 // target implements derived.Target for the file.
 type target struct {
-	db      *sql.DB
-	apply   func(ctx context.Context, w *derived.Window[*sql.Tx]) error
-	pruning Pruning // of a file that is pruned
+	db    *sql.DB
+	apply func(ctx context.Context, w *derived.Window[*sql.Tx]) error
+	prune func(ctx context.Context, w *derived.Window[*sql.Tx]) error // for windows with Prune
 }
 
 // Apply implements derived.Target.

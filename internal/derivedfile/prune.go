@@ -36,7 +36,6 @@ var (
 var (
 	errSparse  = errors.New("the file has less than half of the commits")
 	errNoSpace = errors.New("the file cannot give back its space")
-	errReaders = errors.New("other processes read an earlier state of the file")
 )
 
 // pruneCache makes the cache of a connection small: a collection has used memory of its own before.
@@ -63,15 +62,16 @@ func Prune(ctx context.Context, store *lineage.Store, dir string, c Config, u Up
 	if _, err := db.ExecContext(ctx, pruneCache); err != nil {
 		return err
 	}
-	t := &target{db: db, apply: u.Apply, pruning: p}
-	if err := t.requireWorth(ctx, store); err != nil {
+	pruning := &pruner{db, p}
+	t := &target{db: db, apply: u.Apply, prune: pruning.prune}
+	if err := pruning.requireWorth(ctx, store, t); err != nil {
 		return fmt.Errorf("%s: %w", c.Label, err)
 	}
 	f := derived.Follower[*sql.Tx]{Store: store, Target: t, Commits: true, Limit: u.Limit, Progress: u.Progress, Prune: true}
 	if _, err := f.Run(ctx); err != nil {
 		return err
 	}
-	if err := t.shrink(ctx); err != nil {
+	if err := pruning.shrink(ctx); err != nil {
 		return err
 	}
 	return syncFile(path + "-wal")
@@ -86,10 +86,16 @@ func syncFile(name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
+// pruner prunes a file.
+type pruner struct {
+	db *sql.DB
+	Pruning
+}
+
 // requireWorth returns an error if the file cannot be pruned, or if building it again costs less than bringing it up to date.
-func (t *target) requireWorth(ctx context.Context, store *lineage.Store) error {
+func (p *pruner) requireWorth(ctx context.Context, store *lineage.Store, t *target) error {
 	var vacuum int
-	if err := t.db.QueryRowContext(ctx, `PRAGMA auto_vacuum`).Scan(&vacuum); err != nil {
+	if err := p.db.QueryRowContext(ctx, `PRAGMA auto_vacuum`).Scan(&vacuum); err != nil {
 		return err
 	}
 	if vacuum != incremental {
@@ -110,16 +116,16 @@ func (t *target) requireWorth(ctx context.Context, store *lineage.Store) error {
 type deadRun struct{ number, after int64 }
 
 // prune removes what the snapshot of a window does not have.
-func (t *target) prune(ctx context.Context, w *derived.Window[*sql.Tx]) error {
-	dead, err := t.deadRuns(ctx, w.State)
+func (p *pruner) prune(ctx context.Context, w *derived.Window[*sql.Tx]) error {
+	dead, err := p.deadRuns(ctx, w.State)
 	if err != nil {
 		return err
 	}
-	homes, err := t.deadHomes(ctx, w.State)
+	homes, err := p.deadHomes(ctx, w.State)
 	if err != nil {
 		return err
 	}
-	own, err := t.pruning.Prepare(ctx, t.db, w.State)
+	own, err := p.Prepare(ctx, p.db, w.State)
 	if err != nil {
 		return err
 	}
@@ -149,14 +155,14 @@ func (t *target) prune(ctx context.Context, w *derived.Window[*sql.Tx]) error {
 const pageOfRuns = 1000
 
 // deadRuns returns the runs of commits of which a state has only a beginning, or nothing.
-func (t *target) deadRuns(ctx context.Context, state backend.Snapshot) (dead []deadRun, err error) {
+func (p *pruner) deadRuns(ctx context.Context, state backend.Snapshot) (dead []deadRun, err error) {
 	type row struct {
 		number, last int64
 		id           []byte
 	}
 	for after := int64(0); ; {
 		var page []row
-		err := Each(ctx, t.db, func(scan func(...any) error) error {
+		err := Each(ctx, p.db, func(scan func(...any) error) error {
 			var r row
 			err := scan(&r.number, &r.id, &r.last)
 			page = append(page, r)
@@ -192,14 +198,14 @@ func lastOf(ctx context.Context, state backend.Snapshot, id structure.RunID) (in
 }
 
 // deadHomes returns the numbers of threads that a state does not have.
-func (t *target) deadHomes(ctx context.Context, state backend.Snapshot) (dead []int64, err error) {
+func (p *pruner) deadHomes(ctx context.Context, state backend.Snapshot) (dead []int64, err error) {
 	type row struct {
 		number, incarnation int64
 		id                  []byte
 	}
 	for after := int64(0); ; {
 		var page []row
-		err := Each(ctx, t.db, func(scan func(...any) error) error {
+		err := Each(ctx, p.db, func(scan func(...any) error) error {
 			var r row
 			err := scan(&r.number, &r.incarnation, &r.id)
 			page = append(page, r)
@@ -254,47 +260,47 @@ func (f *Writer) dropDead(ctx context.Context, homes []int64) error {
 
 // shrink removes what the file keeps of deleted rows, and what the log of SQLite has of them. Most of that is done in parts. What is
 // left then, because others wrote meanwhile, is done at once.
-func (t *target) shrink(ctx context.Context) error {
-	pages, err := t.number(ctx, `PRAGMA page_count`)
+func (p *pruner) shrink(ctx context.Context) error {
+	pages, err := p.number(ctx, `PRAGMA page_count`)
 	if err != nil {
 		return err
 	}
 	parts := 2*pages/SomePages + 10 // others may add to what is left, but not without end
 	for changed := 2; changed > 1 && parts > 0; parts-- {
-		before, err := t.number(ctx, `SELECT total_changes()`)
+		before, err := p.number(ctx, `SELECT total_changes()`)
 		if err == nil {
-			err = t.exec(ctx, t.pruning.PurgeSome, SomePages)
+			err = p.exec(ctx, p.PurgeSome, SomePages)
 		}
 		if err != nil {
 			return err
 		}
-		after, err := t.number(ctx, `SELECT total_changes()`)
+		after, err := p.number(ctx, `SELECT total_changes()`)
 		if err != nil {
 			return err
 		}
 		changed = after - before
 	}
-	if err := t.exec(ctx, t.pruning.Purge); err != nil {
+	if err := p.exec(ctx, p.Purge); err != nil {
 		return err
 	}
 	for parts := pages/SomePages + 1; parts > 0; parts-- {
-		free, err := t.number(ctx, `PRAGMA freelist_count`)
+		free, err := p.number(ctx, `PRAGMA freelist_count`)
 		if err != nil {
 			return err
 		}
 		if free == 0 {
 			break
 		}
-		if err := t.exec(ctx, fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, SomePages)); err != nil {
+		if err := p.exec(ctx, fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, SomePages)); err != nil {
 			return err
 		}
 	}
-	if err := t.exec(ctx, `PRAGMA incremental_vacuum`); err != nil {
+	if err := p.exec(ctx, `PRAGMA incremental_vacuum`); err != nil {
 		return err
 	}
 	return Patiently(ctx, func() error {
 		var busy, pages, copied int
-		if err := t.db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &pages, &copied); err != nil {
+		if err := p.db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &pages, &copied); err != nil {
 			return err
 		}
 		if busy != 0 {
@@ -305,15 +311,15 @@ func (t *target) shrink(ctx context.Context) error {
 }
 
 // exec executes a statement in a transaction of its own.
-func (t *target) exec(ctx context.Context, statement string, args ...any) error {
+func (p *pruner) exec(ctx context.Context, statement string, args ...any) error {
 	if BetweenParts != nil {
 		BetweenParts()
 	}
-	return Patiently(ctx, func() error { _, err := t.db.ExecContext(ctx, statement, args...); return err })
+	return Patiently(ctx, func() error { _, err := p.db.ExecContext(ctx, statement, args...); return err })
 }
 
 // number returns the number that a query returns.
-func (t *target) number(ctx context.Context, statement string) (n int, err error) {
-	err = Patiently(ctx, func() error { return t.db.QueryRowContext(ctx, statement).Scan(&n) })
+func (p *pruner) number(ctx context.Context, statement string) (n int, err error) {
+	err = Patiently(ctx, func() error { return p.db.QueryRowContext(ctx, statement).Scan(&n) })
 	return n, err
 }
