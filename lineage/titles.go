@@ -106,21 +106,9 @@ func titlesOf(openings []opening) (titles []string) {
 
 // find finds the first spans of the history.
 func (o *opening) find(ctx context.Context, state backend.Snapshot) error {
-	active, err := state.Context(ctx, o.thread.Active)
-	if err != nil && !isNotFound(err) {
+	tip, err := titledBy(ctx, state, o.thread)
+	if err != nil {
 		return err
-	}
-	tip := active.Tip
-	if err == nil && tip.IsZero() && !o.thread.ID.IsZero() { // those of subagents
-		for c, err := range state.Contexts(ctx, o.thread.ID, ContextID{}) {
-			if err != nil {
-				return err
-			}
-			if !c.Tip.IsZero() && !BesideMessages(c.Metadata) {
-				tip = c.Tip
-				break
-			}
-		}
 	}
 	segments, err := structure.Segments(tip, Window{To: transcript.TitleMessages}, backend.Runs(ctx, state))
 	for _, s := range segments {

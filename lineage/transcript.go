@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/transcript"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -98,32 +99,35 @@ func (s *Store) start(ctx context.Context, id ContentID) ([]byte, error) {
 // subagents are used.
 func (s *Store) ShownTitle(ctx context.Context, thread ThreadInfo) (string, error) {
 	return transcript.Title(thread.Title, thread.SourceID, func(yield func(*transcript.Message, error) bool) {
-		active, err := s.engine.Context(ctx, thread.Active)
+		tip, err := titledBy(ctx, s.engine, &thread)
 		switch {
-		case isNotFound(err):
 		case err != nil:
 			yield(nil, err)
-		case active.Tip.IsZero() && thread.ID.IsZero(): // the contexts of no thread are those of all
-		case active.Tip.IsZero():
-			s.besideTranscript(ctx, thread.ID)(yield)
-		default:
-			s.transcribed(ctx, active.Tip, Window{}, content.InlineLimit)(yield)
+		case !tip.IsZero():
+			s.transcribed(ctx, tip, Window{}, content.InlineLimit)(yield)
 		}
 	})
 }
 
-// besideTranscript yields the messages of the first context of a thread that has any.
-func (s *Store) besideTranscript(ctx context.Context, thread ThreadID) iter.Seq2[*transcript.Message, error] {
-	return func(yield func(*transcript.Message, error) bool) {
-		for c, err := range s.engine.Contexts(ctx, thread, ContextID{}) {
-			switch {
-			case err != nil:
-				yield(nil, err)
-				return
-			case !c.Tip.IsZero() && !BesideMessages(c.Metadata):
-				s.transcribed(ctx, c.Tip, Window{}, content.InlineLimit)(yield)
-				return
-			}
+// titledBy returns the end of the history that a thread without a title is named after: that of the active context, or of the first
+// one with messages. It is zero if there is none.
+func titledBy(ctx context.Context, from backend.Reader, thread *ThreadInfo) (SpanRef, error) {
+	active, err := from.Context(ctx, thread.Active)
+	switch {
+	case isNotFound(err):
+		return SpanRef{}, nil
+	case err != nil:
+		return SpanRef{}, err
+	case !active.Tip.IsZero() || thread.ID.IsZero(): // the contexts of no thread are those of all
+		return active.Tip, nil
+	}
+	for c, err := range from.Contexts(ctx, thread.ID, ContextID{}) {
+		switch {
+		case err != nil:
+			return SpanRef{}, err
+		case !c.Tip.IsZero() && !BesideMessages(c.Metadata):
+			return c.Tip, nil
 		}
 	}
+	return SpanRef{}, nil
 }
