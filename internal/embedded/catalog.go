@@ -141,7 +141,10 @@ func (v view) Stats(context.Context) (backend.Stats, error) {
 	if err != nil {
 		return backend.Stats{}, fmt.Errorf("stats: %w", err)
 	}
-	ofIndex += store.index.Size()
+	if store.opt.InMemory {
+		ofIndex = store.index.Size()
+	}
+	ofIndex -= store.index.Mapped()
 	total.IndexBytes, total.OtherBytes = uint64(ofIndex), uint64(ofOthers)
 	for _, segment := range store.journal.Segments() {
 		total.StoredBytes += uint64(segment.Bytes)

@@ -171,7 +171,7 @@ func (d directory) removeScratch() error {
 	return err
 }
 
-// sizes returns the total size of the files beside the index, and of all other files that are not segments of the journal:
+// sizes returns the total size of the index files, and of all other files that are not segments of the journal:
 // a search index, temporary files, bytes that recovery and repair set aside.
 func (d directory) sizes(segments func() []journal.SegmentInfo) (ofIndex, ofOthers int64, err error) {
 	if !d.inMemory {
@@ -214,7 +214,6 @@ func (d directory) sizesOutsideJournal() (ofIndex, ofOthers int64, err error) {
 			return nil
 		case err != nil || info == nil:
 			return err
-		case path == d.index():
 		case strings.HasPrefix(path, d.index()):
 			ofIndex += info.Size()
 		default:

@@ -133,12 +133,19 @@ func (db *DB) Size() int64 {
 	if err != nil {
 		return 0
 	}
-	if db.system.grow {
-		db.mu.RLock()
-		defer db.mu.RUnlock()
-		if db.base != nil {
-			size = min(size, int64(db.base.pages.inUse()))
-		}
+	return size - db.Mapped()
+}
+
+// Mapped returns how many bytes of the file are only there because they are mapped.
+func (db *DB) Mapped() int64 {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	if !db.system.grow || db.base == nil || db.opt.InMemory {
+		return 0
 	}
-	return size
+	size, err := vfs.Size(db.path)
+	if err != nil {
+		return 0
+	}
+	return max(size-int64(db.base.pages.inUse()), 0)
 }
