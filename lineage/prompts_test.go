@@ -1,4 +1,4 @@
-package backend_test
+package lineage_test
 
 import (
 	"testing"
