@@ -41,7 +41,9 @@ func Check(raw []byte) error {
 	return nil
 }
 
-func invalid(raw []byte, i int, why string) error { return &SyntaxError{At: min(i, len(raw)), Why: why} }
+func invalid(raw []byte, i int, why string) error {
+	return &SyntaxError{At: min(i, len(raw)), Why: why}
+}
 
 // checkValue returns the position after the value that starts at i. It is in depth lists and objects.
 func checkValue(raw []byte, i, depth int) (after int, err error) {
