@@ -49,8 +49,7 @@ type cutter struct {
 	fields []Field
 }
 
-// cut sets the layout and the cells of a value. What does not have the fields that its owner says is
-// kept as it is.
+// cut sets the layout and the cells of a value. Bytes that are not the fields of the shape are a cell as they are.
 func (c *cutter) cut(shape Shape, in *dictionaries, key, value []byte) error {
 	c.layout, c.cells, c.fields = c.layout[:0], c.cells[:0], c.fields[:0]
 	if len(value) == 0 {
