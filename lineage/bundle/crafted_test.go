@@ -288,7 +288,7 @@ func editEntry(t *rapid.T, e rawEntry) []byte {
 		case 1:
 			p.last = rapid.SampledFrom(hostile).Draw(t, "last")
 		case 2:
-			p.left = !p.left
+			p.omitted = !p.omitted
 		case 3:
 			p.before[0] ^= 1
 		default:
