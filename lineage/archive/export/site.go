@@ -147,7 +147,8 @@ func (s *site) conversation(ctx context.Context, t *lineage.Thread) error {
 	err = s.file(row.name, func(x *exporter) error {
 		x.beginPage(row.title, "")
 		x.put("<p class=\"back\"><a href=\"../", siteIndex, "#", conv.info.ID.String(), "\">All conversations</a></p>\n")
-		p, err := x.htmlConversation(ctx, conv, 1, true)
+		const single = true
+		p, err := x.htmlConversation(ctx, conv, 1, single)
 		if err != nil {
 			return err
 		}
