@@ -100,7 +100,7 @@ type finder struct {
 // in finds the usages in a thread.
 func (f *finder) in(thread structure.ThreadID, after backend.Found) error {
 	home, ok, err := homeOf(f.view.Index, thread)
-	if err != nil || !ok || after.Home == home && after.Lookup == 1 {
+	if err != nil || !ok || after.Home == home && after.Lookup == 1 { // 1 comes last
 		return err
 	}
 	hash := keys.HashOfSource(home, f.sourceID)
