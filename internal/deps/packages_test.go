@@ -107,6 +107,7 @@ var importRules = []importRule{
 	{path: "internal/sharing", ours: join(belowEngines, "internal/requests", "internal/localsocket", "internal/vfs", "internal/embedded", "internal/remote", "internal/resume"), libs: []string{sys}},
 	{path: "lineage", ours: join(belowEngines, "internal/fit", "internal/vector", "lineage/message", "lineage/transcript", "internal/rawjson", "internal/form", "internal/write", "internal/vfs", "internal/embedded", "internal/remote", "internal/sharing")},
 	{path: "lineage/lineagetest", ours: belowStore},
+	{path: "internal/storetest", ours: []string{"lineage"}},
 	{path: "lineage/derived", ours: belowStore},
 	{path: "lineage/derived/derivedtest", ours: join(belowStore, "internal/campaign", "lineage/derived"), libs: []string{testify, rapid}},
 	{path: "lineage/summarize", ours: join(belowStore, "internal/amount")},
@@ -175,7 +176,7 @@ var importRules = []importRule{
 
 // Test files may also import these, and every package below the one they test.
 var (
-	testPackages = []string{"internal/campaign", "internal/pack/lookup", "internal/browser", "internal/erasure", "internal/refs", "lineage/records", "lineage/search", "lineage/search/searchtest", "lineage/summarize", "lineage/usage", "server/access", "lineage/lineagetest", "lineage/archive", "lineage/archive/formats", "lineage/archive/importer", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
+	testPackages = []string{"internal/campaign", "internal/storetest", "internal/pack/lookup", "internal/browser", "internal/erasure", "internal/refs", "lineage/records", "lineage/search", "lineage/search/searchtest", "lineage/summarize", "lineage/usage", "server/access", "lineage/lineagetest", "lineage/archive", "lineage/archive/formats", "lineage/archive/importer", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
 	testLibs     = []string{testify, compress, sys, rapid, goleak, chromedp, cdproto, jsonschema}
 )
 
