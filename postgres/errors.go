@@ -113,7 +113,7 @@ func mayHaveWritten(err error) bool {
 		return state != serializationFail && state != deadlock && !strings.HasPrefix(state, "23") // constraints
 	}
 	switch state {
-	case "", queryCanceled, "40003": // no answer; cancelled, which may be while it waited for a standby; completion unknown
+	case "", "40003": // no answer; completion unknown
 		return true
 	}
 	return postgres.Dialect{}.Classify(err) == sqladapter.Lost
