@@ -59,7 +59,6 @@ func asExpired(err error) error {
 const (
 	undefinedTable    = "42P01"
 	undefinedColumn   = "42703"
-	undefinedFunction = "42883"
 	invalidTable      = "42P16"
 	duplicateTable    = "42P07"
 	duplicateObject   = "42710"
