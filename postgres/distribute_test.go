@@ -3,10 +3,13 @@ package postgres
 import (
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -78,6 +81,26 @@ func TestDistribute(t *testing.T) {
 	require.NoError(t, err)
 	handle(t, pool, "other")
 	names, _ = distributed(t, pool)
+	require.ElementsMatch(t, tables, names)
+}
+
+// Distributing tables may take longer than other operations.
+func TestDistributingTakesLong(t *testing.T) {
+	campaign.Long(t)
+	former := patience
+	patience = 3 * time.Second
+	defer func() { patience = former }()
+	pool := newPool(t, pgtest.DSN(t), nil)
+	extension(t, pool)
+	_, err := pool.Exec(background, `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.3); RETURN NEW; END $$`)
+	require.NoError(t, err)
+	_, err = pool.Exec(background, `SET allow_system_table_mods = on; CREATE TRIGGER wait BEFORE INSERT ON pg_catalog.pg_dist_partition FOR EACH ROW EXECUTE FUNCTION wait()`, pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
+	e, err := New(background, pool, Options{Store: "s", Distribute: true, Unsafe: true})
+	require.NoError(t, err)
+	createThread(t, e, backend.Full)
+	require.NoError(t, e.Close())
+	names, _ := distributed(t, pool)
 	require.ElementsMatch(t, tables, names)
 }
 

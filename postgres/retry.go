@@ -45,7 +45,7 @@ func withRetry(ctx context.Context, op func(context.Context) error) error {
 	defer cancel()
 	return retry(ctx, func(context.Context) error {
 		err := op(limited)
-		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) { // not of the caller
+		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, sqladapter.ErrBusy) { // not of the caller
 			err = fmt.Errorf("%w: no answer in %v: %w", sqladapter.ErrBusy, patience, err)
 		}
 		return err
