@@ -60,7 +60,11 @@ func (w *work) prune(ctx context.Context, m meta, c Collection) error {
 	if err != nil {
 		return err
 	}
-	if m.At.Number < head.Number/2 {
+	stats, err := state.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	if uint64(m.spans) < stats.Spans/2 { // making it again costs less
 		return errNotPruned
 	}
 	p := &pruning{work: w, collection: c, state: state, summaries: make(map[string][][]byte), moved: make(map[int64]bool)}
