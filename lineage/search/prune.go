@@ -24,12 +24,17 @@ func Prune(ctx context.Context, dir string, engine backend.Engine) error {
 		})
 }
 
-// usageKeys are the texts and runs of usages.
-var usageKeys = derivedfile.Keys{
-	First: []any{int64(0), int64(0)},
-	Next: `SELECT text, run FROM (SELECT text, run FROM usages WHERE (text, run) > (?1, ?2) ORDER BY text, run LIMIT ?3)
-		ORDER BY text DESC, run DESC LIMIT 1`,
-}
+// usageKeys are the texts and runs of usages, and textKeys the ids of texts.
+var (
+	usageKeys = derivedfile.Keys{
+		First: []any{int64(0), int64(0)},
+		Next: `SELECT text, run FROM (SELECT text, run FROM usages WHERE (text, run) > (?1, ?2) ORDER BY text, run LIMIT ?3)
+			ORDER BY text DESC, run DESC LIMIT 1`,
+	}
+	textKeys = derivedfile.Keys{
+		First: []any{[]byte{}}, Next: `SELECT id FROM (SELECT id FROM texts WHERE id > ?1 ORDER BY id LIMIT ?2) ORDER BY id DESC LIMIT 1`,
+	}
+)
 
 // dropDeadUsages removes the usages of dead steps. It notes the texts of summaries, and the roles that are used.
 func dropDeadUsages(ctx context.Context, p *derivedfile.Pruner) error {
@@ -152,7 +157,7 @@ func dropUnused(ctx context.Context, p *derivedfile.Pruner) error {
 		return err
 	}
 	const those = ` FROM texts WHERE id > ?1 AND id <= ?2`
-	err := p.InSteps(ctx, derivedfile.Keys{First: []any{[]byte{}}, Next: `SELECT id FROM (SELECT id FROM texts WHERE id > ?1 ORDER BY id LIMIT ?2) ORDER BY id DESC LIMIT 1`},
+	err := p.InSteps(ctx, textKeys,
 		`DELETE FROM temp.unused`,
 		`INSERT INTO temp.unused SELECT number`+those+` AND NOT EXISTS (SELECT 1 FROM usages WHERE text = number)`,
 		`DELETE FROM terms WHERE rowid IN (SELECT text FROM temp.unused)`,
