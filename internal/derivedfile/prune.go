@@ -37,7 +37,7 @@ type Pruning struct {
 // transactions. Tests change them.
 var (
 	StepRows     = 20_000
-	SomePages    = 2000
+	SomePages    = 500
 	BetweenParts func()
 )
 

@@ -2,8 +2,10 @@ package search_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"iter"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/lineage/search/searchtest"
 	"github.com/lineage-store/lineage/structure"
@@ -165,6 +168,35 @@ func TestPruningEndsWhileOthersWrite(t *testing.T) {
 	require.Empty(t, found(t, x, "aq*"))
 	require.Len(t, found(t, x, "ant"), 2)
 	requireRebuilt(t, store, dir)
+}
+
+// A search with little time finds what the index has, while another process writes to it for long.
+func TestLittleTimeWhileOthersWrite(t *testing.T) {
+	dir := t.TempDir()
+	store, x := open(t, dir)
+	defer func() { require.NoError(t, store.Close()) }()
+	defer func() { require.NoError(t, x.Close()) }()
+	_, main := newMain(t, store, lineage.User("an ant"))
+	require.NoError(t, x.Update(bg))
+	_, err := main.Extend(bg, lineage.User("another ant"))
+	require.NoError(t, err)
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, search.FileName)+"?_txlock=immediate")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	tx, err := db.Begin()
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(bg, time.Minute) // others are waited for twice as long
+	defer cancel()
+	var behind uint64
+	hits, err := x.Search(ctx, search.Query{Text: "ant", UpdateFor: 100 * time.Millisecond, Behind: func(n uint64, why error) {
+		behind = n
+		require.ErrorIs(t, why, derived.ErrUnfinished)
+	}})
+	require.NoError(t, err)
+	require.Len(t, hits, 1)
+	require.EqualValues(t, 1, behind)
+	require.NoError(t, tx.Rollback())
+	require.Len(t, found(t, x, "ant"), 2)
 }
 
 // Many small commits after a large one, such as deletions, do not make an index that has nearly all messages useless.
