@@ -91,7 +91,8 @@ func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOpt
 		if err != nil {
 			return err
 		}
-		appendStepsAfter(b, made, made.Tip, home, m.content, append(m.steps, replayed.usages()...), true)
+		const fresh = true // in a new run
+		appendStepsAfter(b, made, made.Tip, home, m.content, append(m.steps, replayed.usages()...), fresh)
 		return nil
 	})
 	if err != nil {

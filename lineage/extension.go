@@ -71,7 +71,8 @@ func (e *extension) Fill(ctx context.Context, b *write.Batch, t write.Try) error
 	}
 	now, behind, err := s.recentContext(ctx, c.id, t.Number == 0)
 	if err == nil && behind && e.expected != nil && now.Tip != *e.expected {
-		now, _, err = s.recentContext(ctx, c.id, false)
+		const recent = false
+		now, _, err = s.recentContext(ctx, c.id, recent)
 	}
 	if err != nil {
 		return err

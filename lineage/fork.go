@@ -173,7 +173,8 @@ func (c *Context) forkSome(ctx context.Context, o ForkOptions) (*Context, error)
 		}
 		home, _, err := c.store.home(ctx, made)
 		if err == nil {
-			appendStepsAfter(b, made, SpanRef{}, home, nil, steps, true)
+			const fresh = true // in a new run
+			appendStepsAfter(b, made, SpanRef{}, home, nil, steps, fresh)
 		}
 		return err
 	})

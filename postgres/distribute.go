@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,15 +18,28 @@ var tables = []string{
 
 // undistributed returns the tables that the extension has not distributed over servers.
 func (l *log) undistributed(ctx context.Context) (names []string, err error) {
-	err = l.readOne(ctx, `SELECT coalesce(array_agg(t.name ORDER BY t.at), '{}') FROM unnest($1::text[]) WITH ORDINALITY AS t (name, at)
+	err = withRetry(ctx, func(ctx context.Context) error {
+		return l.readOne(ctx, `SELECT coalesce(array_agg(t.name ORDER BY t.at), '{}') FROM unnest($1::text[]) WITH ORDINALITY AS t (name, at)
   WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_dist_partition WHERE logicalrelid = to_regclass(t.name))`, []any{tables}, &names)
+	})
 	return names, err
 }
 
-// distribute lets the extension distribute tables by store, with the rows that they have, without a time limit. It returns nil
-// also if another process prevented it: the caller looks whether they are distributed.
+// distribute lets the extension distribute tables by store, with the rows that they have, however long that takes. Without an
+// error, another process may have done it: the caller looks whether they are distributed.
 func (l *log) distribute(ctx context.Context, names []string) error {
-	err := pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+	err := retry(ctx, func(ctx context.Context) error { return l.distributeOnce(ctx, names) })
+	switch sqlState(err) {
+	case "":
+		return err
+	case invalidTable: // another process did it
+		return nil
+	}
+	return fmt.Errorf("distribute tables: %w", err)
+}
+
+func (l *log) distributeOnce(ctx context.Context, names []string) error {
+	return pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, limitsSQL, milliseconds(2*time.Second), "0", milliseconds(idleTime)); err != nil {
 			return err
 		}
@@ -43,13 +57,6 @@ func (l *log) distribute(ctx context.Context, names []string) error {
 		}
 		return nil
 	})
-	switch sqlState(err) {
-	case "":
-		return err
-	case invalidTable, serializationFail, deadlock, lockTimeout: // another process did it, or uses the tables
-		return nil
-	}
-	return fmt.Errorf("distribute tables: %w", err)
 }
 
 // toDistribute returns the tables that are still to be distributed: those that are not yet, if all of them are to be, or some
@@ -67,26 +74,21 @@ func (l *log) toDistribute(ctx context.Context, db databaseFacts, all bool) (nam
 	return names, true, nil
 }
 
-// requireSafeServers refuses servers of distributed tables that can lose acknowledged commits. A client sets the durability
-// of the server that it is connected to; the others commit as they are configured.
-func (l *log) requireSafeServers(ctx context.Context) error {
-	var server, answer string
-	err := l.readOne(ctx, `SELECT coalesce(min(n.nodename || ':' || n.nodeport), 'the coordinator'), coalesce(min(coalesce(nullif(r.result, ''), 'unknown')), '')
-  FROM run_command_on_all_nodes('SELECT current_setting(''fsync'') || '' '' || current_setting(''synchronous_commit'')') AS r
-  LEFT JOIN pg_catalog.pg_dist_node AS n USING (nodeid) WHERE NOT (r.success AND r.result ~ '^on (on|local|remote_write|remote_apply)$')`, nil, &server, &answer)
-	switch {
-	case sqlState(err) == undefinedFunction:
-		return errDistributed
-	case err != nil:
-		return err
-	case answer != "":
-		return fmt.Errorf("%w: %s, where they are: %s", errUnsafeServer, server, answer)
+// serverSQL asks the server that has the rows of a store: where tables are distributed, settings in a query of one shard are
+// those of its server.
+const serverSQL = `SELECT coalesce(host(inet_server_addr()), 'localhost') || ':' || current_setting('port'), current_setting('fsync'), current_setting('synchronous_commit')
+  FROM lineage_store WHERE store = $1`
+
+// requireSafe refuses a server of distributed tables that can lose acknowledged commits. A client sets the durability of the
+// server that it is connected to; another one commits as it is configured.
+func (s serverOfRows) requireSafe() error {
+	if s.fsync == "on" && slices.Contains([]string{"on", "local", "remote_write", "remote_apply"}, s.synchronous) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%w: %s has the store, and there they are %s and %s", errUnsafeServer, s.address, s.fsync, s.synchronous)
 }
 
 var (
 	errNoExtension  = errors.New("the database has no extension that distributes tables: CREATE EXTENSION citus makes one")
-	errDistributed  = errors.New("the tables are distributed over servers, whose fsync and synchronous_commit cannot be asked: commits may not be durable there")
 	errUnsafeServer = errors.New("fsync and synchronous_commit have to be on, on every server of the tables, or commits are lost when its machine stops")
 )

@@ -59,7 +59,6 @@ func asExpired(err error) error {
 const (
 	undefinedTable    = "42P01"
 	undefinedColumn   = "42703"
-	undefinedFunction = "42883"
 	invalidTable      = "42P16"
 	duplicateTable    = "42P07"
 	duplicateObject   = "42710"
@@ -113,7 +112,7 @@ func mayHaveWritten(err error) bool {
 		return state != serializationFail && state != deadlock && !strings.HasPrefix(state, "23") // constraints
 	}
 	switch state {
-	case "", queryCanceled, "40003": // no answer; cancelled, which may be while it waited for a standby; completion unknown
+	case "", "40003": // no answer; completion unknown
 		return true
 	}
 	return postgres.Dialect{}.Classify(err) == sqladapter.Lost

@@ -1,14 +1,17 @@
 package postgres
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/sqladapter"
 )
 
 // A client stops while it holds the store. The server ends its transaction, and others go on.
@@ -94,4 +97,59 @@ func TestTablesWithoutKeys(t *testing.T) {
 	drop(fmt.Sprintf(`INSERT INTO lineage_schema (version) VALUES (%d)`, len(migrations)))
 	createThread(t, e, backend.Full)
 	requireSound(t, handle(t, pool, "s"))
+}
+
+// An operation that patience ends, and not its caller, is ErrBusy.
+func TestPatienceEnds(t *testing.T) {
+	former := patience
+	patience = 10 * time.Millisecond
+	defer func() { patience = former }()
+	waits := func(ctx context.Context) error { <-ctx.Done(); return fmt.Errorf("timeout: %w", ctx.Err()) }
+	require.ErrorIs(t, withRetry(background, waits), sqladapter.ErrBusy)
+	ended, cancel := context.WithTimeout(background, time.Millisecond)
+	defer cancel()
+	<-ended.Done()
+	err := withRetry(ended, waits)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, sqladapter.ErrBusy)
+}
+
+// A commit whose statement the server cancels, because it took too long, was not applied.
+func TestCommitThatTakesTooLong(t *testing.T) {
+	former := patience
+	defer func() { patience = former }()
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	createThread(t, e, backend.Full)
+	_, err := pool.Exec(background, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  RAISE 'canceling statement due to statement timeout' USING ERRCODE = '`+queryCanceled+`'; END $$;
+CREATE TRIGGER slow BEFORE INSERT ON lineage_log FOR EACH ROW EXECUTE FUNCTION slow()`, pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
+	for _, contended := range []int{0, mostContended} {
+		e.writing.Lock()
+		e.contended = contended
+		e.writing.Unlock()
+		patience = 50 * time.Millisecond
+		_, commit := threadCommit()
+		_, err := e.Apply(background, commit, backend.Options{})
+		patience = former
+		require.ErrorIs(t, err, sqladapter.ErrBusy)
+		require.NotErrorIs(t, err, backend.ErrUncertain)
+	}
+	_, err = pool.Exec(background, `DROP TRIGGER slow ON lineage_log`)
+	require.NoError(t, err)
+	createThread(t, e, backend.Full)
+	require.Len(t, history(t, e), 2)
+	requireSound(t, e)
+}
+
+// The server answers before the client stops waiting for it.
+func TestServerAnswersFirst(t *testing.T) {
+	for _, most := range []time.Duration{time.Hour, time.Minute, 10 * time.Second, time.Second, 10 * time.Millisecond} {
+		ctx, cancel := context.WithTimeout(background, most)
+		limit := answerTime(ctx)
+		require.Positive(t, limit)
+		require.LessOrEqual(t, limit, most-min(most/2, time.Second))
+		cancel()
+	}
 }

@@ -72,7 +72,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
 	e.answering = answering{log: e.log, queue: e.queue, closed: e.ctx}
 	e.pruning.busy = make(chan struct{}, 1)
-	err := withRetry(ctx, func(ctx context.Context) error { return e.log.prepare(ctx, o) })
+	err := e.log.prepare(ctx, o)
 	if err == nil {
 		err = e.fill(ctx)
 	}

@@ -6,5 +6,12 @@ type databaseFacts struct {
 	missing     int    // tables without their keys
 	identity    []byte // of the store; nil if it does not exist
 	fsync       string
-	distributes bool // an extension that distributes tables is installed
+	distributes bool         // an extension that distributes tables is installed
+	server      serverOfRows // zero if the store does not exist
+}
+
+// serverOfRows is the server that commits the rows of a store. Where tables are distributed, it may be another one than that of
+// the connection.
+type serverOfRows struct {
+	address, fsync, synchronous string
 }

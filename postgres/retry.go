@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -41,7 +43,13 @@ const mostRetries = 100
 func withRetry(ctx context.Context, op func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return retry(ctx, func(context.Context) error { return op(limited) })
+	return retry(ctx, func(context.Context) error {
+		err := op(limited)
+		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, sqladapter.ErrBusy) { // not of the caller
+			err = fmt.Errorf("%w: no answer in %v: %w", sqladapter.ErrBusy, patience, err)
+		}
+		return err
+	})
 }
 
 // withLongRetry is like withRetry, for an operation on much data, an attempt of which may take longer than patience. An attempt

@@ -195,6 +195,34 @@ func TestPartitionedLog(t *testing.T) {
 	require.Greater(t, partitions, 1)
 }
 
+// TestRemovedStore removes a store, as the manual says, while others and their handles go on.
+func TestRemovedStore(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e, other := handle(t, pool, "s"), handle(t, pool, "other")
+	for _, e := range []*Engine{e, other} {
+		tell(t, e, "a word")
+		require.Len(t, snippets(t, searching(t, lineage.New(e), search.Options{}), "word"), 1)
+	}
+	_, err := pool.Exec(background, strings.ReplaceAll(manual(t, "Removing a store"), "NAME", "s"), pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
+	for _, name := range tables {
+		var removed, kept int
+		require.NoError(t, pool.QueryRow(background, `SELECT count(*) FILTER (WHERE store = $1), count(*) FILTER (WHERE store = $2) FROM `+name, exec, keyOf("s"), keyOf("other")).Scan(&removed, &kept))
+		require.Zero(t, removed, name)
+		if name == "lineage_log" || name == "lineage_search_text" {
+			require.NotZero(t, kept, name)
+		}
+	}
+	_, commit := threadCommit()
+	_, err = e.Apply(background, commit, backend.Options{})
+	require.ErrorIs(t, err, backend.ErrNotFound)
+	_, err = e.Head(background)
+	require.ErrorIs(t, err, backend.ErrNotFound)
+	tell(t, other, "more")
+	requireSound(t, other)
+	createThread(t, handle(t, pool, "s"), backend.Full)
+}
+
 // TestMonitoring runs the queries of the manual while a store is used, one process holds it and another
 // waits.
 func TestMonitoring(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 
 // look reads what opening a store needs, in one round trip.
 func (l *log) look(ctx context.Context) (db databaseFacts, err error) {
-	err = l.read(ctx, func(b *pgx.Batch) {
+	err = l.readRetried(ctx, func(b *pgx.Batch) {
+		db = databaseFacts{}
 		// First, because the next one fails where there are no tables yet.
 		b.Queue(`SELECT current_setting('fsync'), to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL`).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&db.fsync, &db.distributes)
@@ -30,6 +31,13 @@ func (l *log) look(ctx context.Context) (db databaseFacts, err error) {
   WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_index WHERE indrelid = to_regclass(t.name) AND indisprimary AND indisvalid)),
   (SELECT identity FROM lineage_store WHERE store = $1)`, l.store, tables).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&db.missing, &db.identity)
+		})
+		b.Queue(serverSQL, l.store).QueryRow(func(row pgx.Row) error {
+			err := row.Scan(&db.server.address, &db.server.fsync, &db.server.synchronous)
+			if errors.Is(err, pgx.ErrNoRows) { // there is no such store
+				err = nil
+			}
+			return err
 		})
 	})
 	if sqlState(err) == undefinedTable && db.version == 0 {
@@ -73,7 +81,7 @@ func (l *log) prepare(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	return errors.New("create tables and store: other processes kept changing or using them")
+	return errors.New("create tables and store: other processes kept changing them")
 }
 
 // adopt takes the identity of a store that exists, if its server is safe. adopted is false if it distributed tables: whether
@@ -93,18 +101,18 @@ func (l *log) adopt(ctx context.Context, db databaseFacts, o Options) (adopted b
 	case db.fsync != "on":
 		return false, errUnsafe
 	case distributed:
-		return true, l.requireSafeServers(ctx)
+		return true, db.server.requireSafe()
 	}
 	return true, nil
 }
 
-// migrate creates or updates the tables. Without an error, another process may have kept it from that.
+// migrate creates or updates the tables. Without an error, another process may have done it.
 func (l *log) migrate(ctx context.Context) error {
-	err := l.migrateOnce(ctx)
+	err := withLongRetry(ctx, readTime, l.migrateOnce)
 	switch sqlState(err) {
 	case "":
 		return err
-	case duplicateTable, duplicateObject, uniqueViolation, serializationFail, deadlock, lockTimeout: // another process did it, or uses the tables
+	case duplicateTable, duplicateObject, uniqueViolation: // another process did it
 		return nil
 	case insufficient:
 		return fmt.Errorf("create tables: %w; a role with this right has to open the store first", err)
@@ -146,8 +154,10 @@ func (l *log) register(ctx context.Context, name string, id [16]byte) error {
 	if id == [16]byte{} {
 		_, _ = rand.Read(id[:]) // never fails
 	}
-	return l.transaction(ctx, backend.Full, func(b *pgx.Batch) {
-		b.Queue(`INSERT INTO lineage_store (store, name, identity) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, l.store, name, id[:])
+	return withRetry(ctx, func(ctx context.Context) error {
+		return l.transaction(ctx, backend.Full, func(b *pgx.Batch) {
+			b.Queue(`INSERT INTO lineage_store (store, name, identity) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, l.store, name, id[:])
+		})
 	})
 }
 

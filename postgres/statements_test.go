@@ -138,7 +138,7 @@ func tour(t *testing.T, pool *pgxpool.Pool) *Engine {
 	require.ErrorIs(t, err, backend.ErrReadOnly, "it is no standby")
 	require.ErrorIs(t, e.log.checkCursorOnce(background, backend.Cursor{Number: e.head.Number + 1, ID: e.head.ID}), backend.ErrDiverged)
 	tourSearch(t, e, other)
-	extension(t, newPool(t, pool.Config().ConnString(), nil), "on on")
+	extension(t, newPool(t, pool.Config().ConnString(), nil))
 	require.NoError(t, safely(t, pool, Options{Store: "s", Distribute: true}))
 	return e
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/sqladapter"
 )
 
 // Every statement is in a transaction that has its limits from the start, because a client may stop at any time: the
@@ -97,9 +98,18 @@ func (l *log) transaction(ctx context.Context, d backend.Durability, statements 
 	defer cancel()
 	var b pgx.Batch
 	b.Queue(beginSQL)
-	b.Queue(limitsAndDurabilitySQL, milliseconds(lockTime), milliseconds(writeTime), milliseconds(idleTime), synchronous(d))
+	most := answerTime(ctx)
+	b.Queue(limitsAndDurabilitySQL, milliseconds(min(most, lockTime)), milliseconds(most), milliseconds(idleTime), synchronous(d))
 	statements(&b)
 	return (&writeTx{log: l, conn: conn}).commit(ctx, &b)
+}
+
+// answerTime returns how long the server may take for a statement, so that it answers before the context ends: then it is known
+// that nothing was written.
+func answerTime(ctx context.Context) time.Duration {
+	end, _ := ctx.Deadline()
+	most := time.Until(end)
+	return max(most-min(most/2, time.Second), time.Millisecond)
 }
 
 // commit executes statements and ends the transaction. After an error they may have been applied.
@@ -127,6 +137,8 @@ func (t *writeTx) commit(ctx context.Context, b *pgx.Batch) error {
 		err = fmt.Errorf("%w: %w", ErrRestoring, err)
 	case committing && state != "":
 		err = commitError{err}
+	case state == queryCanceled:
+		err = fmt.Errorf("%w: %w", sqladapter.ErrBusy, err)
 	}
 	t.rollback()
 	return err

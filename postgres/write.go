@@ -105,11 +105,13 @@ func (l *log) resolve(ctx context.Context, h head, r *logRow, d backend.Durabili
 	if !maybe && !isTransient(failed) {
 		return explain(failed)
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	ctx, cancelAttempts := context.WithTimeout(ctx, patience+time.Second) // the last one has time for an answer
+	defer cancelAttempts()
 	for pause := shortPause; ; pause = min(2*pause, longPause) {
 		select {
-		case <-ctx.Done():
+		case <-limited.Done():
 			return unresolved(maybe, failed)
 		case <-time.After(pause):
 		}

@@ -46,24 +46,10 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 		BaseContext:       func(net.Listener) context.Context { return s.base },
 		ConnContext:       withConn,
 	}
-	if s.tcp, err = listen(ctx, o.Listen); err != nil {
+	listeners, err := s.listen(ctx)
+	if err != nil {
 		s.end()
 		return nil, err
-	}
-	_, s.port, _ = net.SplitHostPort(s.tcp.Addr().String()) // of a listener, it can be split
-	listeners := []net.Listener{s.limits.listener(s.tcp)}
-	if o.TLS != nil {
-		listeners[0] = tls.NewListener(listeners[0], withProtocols(o.TLS))
-	}
-	if o.Runtime != "" {
-		found := Found{PID: os.Getpid(), Store: o.Name, URL: s.URL(), ReadOnly: o.ReadOnly, Started: o.now().UTC()}
-		if s.found, err = publish(o.Runtime, o.Store.ID(), found); err != nil {
-			s.end()
-			return nil, errors.Join(err, s.tcp.Close())
-		}
-		if s.found.socket != nil {
-			listeners = append(listeners, s.limits.listener(s.found.socket))
-		}
 	}
 	for _, l := range listeners {
 		s.served.Go(func() {
@@ -73,6 +59,30 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 		})
 	}
 	return s, nil
+}
+
+// listen opens the address of the server and, if other programs are to find it, announces it.
+func (s *Server) listen(ctx context.Context) (listeners []net.Listener, err error) {
+	o := &s.o
+	if s.tcp, err = listen(ctx, o.Listen); err != nil {
+		return nil, err
+	}
+	_, s.port, _ = net.SplitHostPort(s.tcp.Addr().String()) // of a listener, it can be split
+	listeners = []net.Listener{s.limits.listener(s.tcp)}
+	if o.TLS != nil {
+		listeners[0] = tls.NewListener(listeners[0], withProtocols(o.TLS))
+	}
+	if o.Runtime == "" {
+		return listeners, nil
+	}
+	found := Found{PID: os.Getpid(), Store: o.Name, URL: s.URL(), ReadOnly: o.ReadOnly, Started: o.now().UTC()}
+	if s.found, err = publish(o.Runtime, o.Store.ID(), found); err != nil {
+		return nil, errors.Join(err, s.tcp.Close())
+	}
+	if s.found.socket != nil {
+		listeners = append(listeners, s.limits.listener(s.found.socket))
+	}
+	return listeners, nil
 }
 
 // listen listens on an address. If it is empty, it listens near the default address.

@@ -217,7 +217,7 @@ func walkValue(r *Value, f Fields) {
 		f.Ref("seen", &r.Seen)
 	}
 	f.Text("key", &r.Key)
-	form := r.form()
+	form := r.form() // of a record that is read, it is known only after this field
 	f.Small("form", &form)
 	switch form {
 	case valueDeleted:
@@ -227,7 +227,7 @@ func walkValue(r *Value, f Fields) {
 		f.Content("content", &r.Content)
 	}
 	f.Time("time", &r.At)
-	if form != r.form() {
+	if form != r.form() { // such as one without content
 		f.Refuse("value of another form")
 	}
 	if why := r.fault(); why != "" {

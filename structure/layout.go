@@ -191,6 +191,7 @@ type laidNames struct {
 // state does nothing: the layout has the ids.
 func (n *laidNames) state([]byte) {}
 
+// local returns the id of the content that a usage names by its distance. Of a block without a stated id, the block is decoded.
 func (n *laidNames) local(usage int, back uint64) (content.ID, error) {
 	name, err := n.at(back)
 	switch {

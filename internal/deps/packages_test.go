@@ -58,8 +58,9 @@ var importRules = []importRule{
 	{path: "structure/structuretest", ours: []string{"content", "structure"}, libs: []string{rapid}},
 	{path: "internal/plain"},
 	{path: "internal/amount"},
+	{path: "internal/pages"},
 	{path: "internal/rawjson"},
-	{path: "lineage/backend", ours: []string{"content", "structure"}},
+	{path: "lineage/backend", ours: []string{"content", "structure", "internal/pages"}},
 	{path: "lineage/backend/backendtest", ours: join(belowEngines, "internal/campaign", "structure/structuretest"), libs: []string{testify, rapid, linear}},
 	{path: "internal/form", ours: join(belowEngines, "internal/rawjson")},
 	{path: "internal/manifest", ours: []string{"structure", "internal/form", "internal/rawjson", "internal/varint", "internal/zframe"}, libs: []string{compress, uuid}},
@@ -106,6 +107,7 @@ var importRules = []importRule{
 	{path: "internal/sharing", ours: join(belowEngines, "internal/requests", "internal/localsocket", "internal/vfs", "internal/embedded", "internal/remote", "internal/resume"), libs: []string{sys}},
 	{path: "lineage", ours: join(belowEngines, "internal/fit", "internal/vector", "lineage/message", "lineage/transcript", "internal/rawjson", "internal/form", "internal/write", "internal/vfs", "internal/embedded", "internal/remote", "internal/sharing")},
 	{path: "lineage/lineagetest", ours: belowStore},
+	{path: "internal/storetest", ours: []string{"lineage"}},
 	{path: "lineage/derived", ours: belowStore},
 	{path: "lineage/derived/derivedtest", ours: join(belowStore, "internal/campaign", "lineage/derived"), libs: []string{testify, rapid}},
 	{path: "lineage/summarize", ours: join(belowStore, "internal/amount")},
@@ -132,7 +134,7 @@ var importRules = []importRule{
 	{path: "lineage/conversation", ours: join(belowStore, "internal/amount", "lineage/lock")},
 	{path: "lineage/bundle", ours: join(belowStore, "internal/scratch", "internal/varint", "internal/zframe"), libs: []string{compress}},
 	{path: "lineage/graph", ours: join(belowStore, "lineage/derived")},
-	{path: "lineage/records", ours: join(belowStore, "lineage/graph", "internal/amount", "internal/plain", "internal/embedded/salvage", "internal/embedded", "lineage/bundle")},
+	{path: "lineage/records", ours: join(belowStore, "lineage/graph", "internal/amount", "internal/pages", "internal/plain", "internal/embedded/salvage", "internal/embedded", "lineage/bundle")},
 	{path: "lineage/usage", ours: join(belowStore, "lineage/derived", "internal/derivedfile", "internal/varint", "lineage/archive", "lineage/usage/prices", "lineage/records")},
 	{path: "internal/pgcluster", libs: []string{postgres}},
 	{path: "internal/pgtest", ours: []string{"internal/pgcluster"}, libs: []string{postgres}},
@@ -156,9 +158,9 @@ var importRules = []importRule{
 	{path: "sqladapter/sqlserver", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat"), libs: []string{sqlserver}},
 	{path: "sqladapter/internal/elsewhere", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat", "sqladapter/sqlite", "sqladapter/sqlserver")},
 	{path: "internal/filters", ours: join(belowStore, "internal/query", "lineage/archive")},
-	{path: "internal/refs", ours: join(belowStore, "internal/plain", "lineage/chat")},
-	{path: "internal/erasure", ours: join(belowStore, "lineage/records")},
-	{path: "server/access", ours: join(belowStore, "internal/vfs", "lineage/archive")},
+	{path: "internal/refs", ours: join(belowStore, "internal/pages", "internal/plain", "lineage/chat")},
+	{path: "internal/erasure", ours: join(belowStore, "internal/pages", "lineage/records")},
+	{path: "server/access", ours: join(belowStore, "internal/pages", "internal/vfs", "lineage/archive")},
 	{path: "internal/difference", ours: belowStore, libs: []string{udiff}},
 	{path: "server/mcp", ours: join(belowStore, "internal/amount", "internal/filters", "internal/plain", "internal/refs", "internal/difference", "lineage/archive", "lineage/chat", "lineage/graph", "lineage/records", "lineage/transcript", "server/access"), libs: []string{mcp}},
 	{path: "server/mcp/install", ours: []string{"lineage", "lineage/follow"}, libs: []string{hujson, burntsushi}},
@@ -166,7 +168,7 @@ var importRules = []importRule{
 	{path: "server/attachment", ours: []string{"server/problem", "internal/semaphore"}},
 	{path: "server", ours: join(belowStore, "internal/localsocket", "internal/vfs", "lineage/records", "server/access", "server/attachment", "server/problem")},
 	{path: "server/page", ours: join(belowStore, "internal/filters", "lineage/transcript", "lineage/archive", "lineage/graph", "lineage/records", "lineage/render", "server", "server/attachment")},
-	{path: "server/api", ours: join(belowStore, "internal/difference", "internal/erasure", "internal/filters", "internal/rawjson", "internal/refs", "lineage/archive", "lineage/archive/export", "lineage/bundle", "lineage/chat", "lineage/follow", "lineage/graph", "lineage/records", "lineage/summarize", "lineage/transcript", "server", "server/access", "server/attachment", "server/problem")},
+	{path: "server/api", ours: join(belowStore, "internal/difference", "internal/erasure", "internal/filters", "internal/pages", "internal/rawjson", "internal/refs", "lineage/archive", "lineage/archive/export", "lineage/bundle", "lineage/chat", "lineage/follow", "lineage/graph", "lineage/records", "lineage/summarize", "lineage/transcript", "server", "server/access", "server/attachment", "server/problem")},
 	{path: "cmd", tree: true, any: true},
 	{path: "internal/paths", any: true},
 	{path: "internal/processes", any: true},
@@ -174,7 +176,7 @@ var importRules = []importRule{
 
 // Test files may also import these, and every package below the one they test.
 var (
-	testPackages = []string{"internal/campaign", "internal/pack/lookup", "internal/browser", "internal/erasure", "internal/refs", "lineage/records", "lineage/search", "lineage/search/searchtest", "lineage/summarize", "lineage/usage", "server/access", "lineage/lineagetest", "lineage/archive", "lineage/archive/export", "lineage/archive/formats", "lineage/archive/importer", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
+	testPackages = []string{"internal/campaign", "internal/storetest", "internal/pack/lookup", "internal/browser", "internal/erasure", "internal/refs", "lineage/records", "lineage/search", "lineage/search/searchtest", "lineage/summarize", "lineage/usage", "server/access", "lineage/lineagetest", "lineage/archive", "lineage/archive/export", "lineage/archive/formats", "lineage/archive/importer", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
 	testLibs     = []string{testify, compress, sys, rapid, goleak, chromedp, cdproto, jsonschema}
 )
 

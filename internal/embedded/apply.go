@@ -139,7 +139,8 @@ func (e *Engine) commitNow(t *submission) (at backend.Cursor, err error) {
 		}
 	}
 	number := e.index.Number() + 1
-	e.state.Begin(number, false)
+	const replay = false
+	e.state.Begin(number, replay)
 	if err := judge.Expect(&e.state, t.o); err != nil {
 		return at, err
 	}
@@ -157,7 +158,7 @@ func (e *Engine) commitNow(t *submission) (at backend.Cursor, err error) {
 	e.growFilter()
 	p.Commit.Number = number
 	defer e.judge.Release()
-	if err := e.decide(t.ctx, &p.Commit, false); err != nil {
+	if err := e.decide(t.ctx, &p.Commit, replay); err != nil {
 		return at, err
 	}
 	if e.journal.ID() != e.own { // commits of another store were received

@@ -46,7 +46,8 @@ func (e *Engine) Follow(ctx context.Context, s Sequenced) error {
 	e.growFilter()
 	c.Number = s.Number
 	defer e.judge.Release()
-	if err := e.decide(ctx, c, true); err != nil {
+	const replay = true
+	if err := e.decide(ctx, c, replay); err != nil {
 		return fmt.Errorf("commit %d: %w", s.Number, err)
 	}
 	e.journal.SetID(s.ID)
@@ -54,7 +55,8 @@ func (e *Engine) Follow(ctx context.Context, s Sequenced) error {
 	if s.Unknown {
 		once = &journal.OnceWrite{Unknown: true}
 	}
-	frame, err := e.journal.Append(s.Payload, once, true)
+	const normal = true
+	frame, err := e.journal.Append(s.Payload, once, normal)
 	if err != nil {
 		return err
 	}

@@ -42,10 +42,10 @@ type lockOwner struct {
 // taken for one that numbers open files anew.
 const lockTries = 10
 
-// lockDir locks a store. With shared, it does not write to an existing file.
-func lockDir(dir string, shared bool) (l *dirLock, err error) {
+// lockDir locks a store. A shared lock does not write to an existing file.
+func lockDir(dir string, mode vfs.LockMode) (l *dirLock, err error) {
 	for range lockTries {
-		l, err = lockFileIn(dir, shared)
+		l, err = lockFileIn(dir, mode)
 		if err != nil || l.current() == nil {
 			return l, err
 		}
@@ -53,11 +53,12 @@ func lockDir(dir string, shared bool) (l *dirLock, err error) {
 			return nil, err
 		}
 	}
-	return lockFileIn(dir, shared)
+	return lockFileIn(dir, mode)
 }
 
 // lockFileIn locks the file that is in a directory now.
-func lockFileIn(dir string, shared bool) (*dirLock, error) {
+func lockFileIn(dir string, mode vfs.LockMode) (*dirLock, error) {
+	shared := mode == vfs.Shared
 	f, err := openLock(filepath.Join(dir, LockFile), shared)
 	if err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func lockFileIn(dir string, shared bool) (*dirLock, error) {
 	if f == nil {
 		return l, nil
 	}
-	if err := vfs.TryLock(f, shared); err != nil {
+	if err := vfs.TryLock(f, mode); err != nil {
 		defer f.Close()
 		if errors.Is(err, vfs.ErrBusy) {
 			if !shared {
@@ -85,7 +86,7 @@ func lockFileIn(dir string, shared bool) (*dirLock, error) {
 
 // Held returns a LockedError if another process has a store open for writing.
 func Held(dir string) error {
-	l, err := lockDir(dir, true)
+	l, err := lockDir(dir, vfs.Shared)
 	if err == nil {
 		err = l.release()
 	}
@@ -100,10 +101,10 @@ const maxLockPause = time.Second / 4
 
 // waitForLock locks a store. While another process holds the lock, it tries again for up to wait. waiting, when not
 // nil, is called once before that.
-func waitForLock(ctx context.Context, dir string, shared bool, wait time.Duration, waiting func(error)) (*dirLock, error) {
+func waitForLock(ctx context.Context, dir string, mode vfs.LockMode, wait time.Duration, waiting func(error)) (*dirLock, error) {
 	deadline := time.Now().Add(wait)
 	for pause := time.Millisecond; ; pause = min(2*pause, maxLockPause) {
-		lock, err := lockDir(dir, shared)
+		lock, err := lockDir(dir, mode)
 		left := time.Until(deadline)
 		if !errors.Is(err, backend.ErrLocked) || left <= 0 {
 			return lock, err

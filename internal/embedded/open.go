@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -39,7 +40,8 @@ func (e *Engine) open(ctx context.Context) error {
 		return err
 	}
 	e.absent.begin() // until now another engine in this process may have had the store open
-	err := e.openFiles(ctx, false)
+	withoutIndex := false
+	err := e.openFiles(ctx, withoutIndex)
 	if fault := e.indexFault(err); fault != nil {
 		switch {
 		case errors.Is(fault, collect.ErrPending): // a collection passes through this state
@@ -51,7 +53,8 @@ func (e *Engine) open(ctx context.Context) error {
 		if err := e.abandonIndex(); err != nil {
 			return err
 		}
-		err = e.openFiles(ctx, true)
+		withoutIndex = true
+		err = e.openFiles(ctx, withoutIndex)
 	}
 	if err != nil {
 		return err
@@ -77,7 +80,11 @@ func (e *Engine) enterDir(ctx context.Context) error {
 			return err
 		}
 	}
-	if e.lock, err = waitForLock(ctx, e.dir.path, e.opt.ReadOnly, e.opt.Wait, e.opt.Waiting); err != nil {
+	mode := vfs.Exclusive
+	if e.opt.ReadOnly {
+		mode = vfs.Shared
+	}
+	if e.lock, err = waitForLock(ctx, e.dir.path, mode, e.opt.Wait, e.opt.Waiting); err != nil {
 		return err
 	}
 	if !exists {

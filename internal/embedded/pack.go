@@ -137,8 +137,9 @@ func (e *Engine) packJobs(ctx context.Context, plan []packJob, o backend.PackOpt
 // mergePacks merges packs in the background, smaller ones first. Packs that cannot be merged, because
 // they cannot be read or the disk is full, are left as they are until the store is opened again.
 func (e *Engine) mergePacks(ctx context.Context, report *backend.PackReport) error {
+	const check, quick = false, false
 	for {
-		files, err := e.packFiles(false)
+		files, err := e.packFiles(check)
 		if err != nil {
 			return err
 		}
@@ -146,7 +147,7 @@ func (e *Engine) mergePacks(ctx context.Context, report *backend.PackReport) err
 		if !ok {
 			return nil
 		}
-		err = e.packJobs(ctx, []packJob{job}, backend.PackOptions{}, false, report)
+		err = e.packJobs(ctx, []packJob{job}, backend.PackOptions{}, quick, report)
 		if err == nil {
 			continue
 		}

@@ -97,7 +97,8 @@ func (e *Engine) replayFrame(f journal.Frame, offsets []int) ([]int, error) {
 func (e *Engine) replayRecords(c *structure.Commit, f journal.Frame, offsets []int) error {
 	c.Number = f.Number
 	defer e.judge.Release()
-	if err := e.decide(context.Background(), c, true); err != nil {
+	const replay = true
+	if err := e.decide(context.Background(), c, replay); err != nil {
 		return err
 	}
 	e.publish(c, f, offsets)

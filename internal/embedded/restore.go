@@ -195,7 +195,7 @@ func listJournal(store string) (names []string, facts []manifestFact, m *manifes
 
 // Lock locks a store until unlock is called. It waits while another process has it open.
 func Lock(ctx context.Context, dir string, wait time.Duration) (unlock func() error, err error) {
-	l, err := waitForLock(ctx, dir, false, wait, nil)
+	l, err := waitForLock(ctx, dir, vfs.Exclusive, wait, nil)
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", dir, err)
 	}
@@ -204,7 +204,7 @@ func Lock(ctx context.Context, dir string, wait time.Duration) (unlock func() er
 
 // lockSource prevents changes to a store while it is copied.
 func lockSource(dir string) (unlock func() error, err error) {
-	l, err := lockDir(dir, true)
+	l, err := lockDir(dir, vfs.Shared)
 	if err != nil {
 		return nil, err
 	}

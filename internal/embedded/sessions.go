@@ -73,7 +73,8 @@ func (x *sessions) record(f journal.Frame, put func(key, value []byte)) {
 		x.note(f.Number, o.Session, o.Sequence, o.First, put)
 	default:
 		if s := x.last[f.Number-o.Back]; s != nil {
-			x.note(f.Number, s.id, s.Sequence+1+uint64(o.Step), false, put)
+			const first = false
+			x.note(f.Number, s.id, s.Sequence+1+uint64(o.Step), first, put)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lineage-store/lineage/internal/pages"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -162,9 +163,12 @@ type repeat struct {
 func (u affectedMessages) repeats(ctx context.Context, s backend.Snapshot) ([]repeat, error) {
 	var all, some []repeat
 	known := make(map[repeat]bool)
-	take := func(page []*structure.Summary) (err error) {
+	for page, err := range pages.Of(s.Summaries(ctx, lineage.ContextID{}), summariesAtOnce) {
+		if err != nil {
+			return nil, err
+		}
 		if some, err = u.covered(ctx, s, page, some[:0]); err != nil {
-			return err
+			return nil, err
 		}
 		some = slices.DeleteFunc(some, func(r repeat) bool {
 			before := known[r]
@@ -176,27 +180,16 @@ func (u affectedMessages) repeats(ctx context.Context, s backend.Snapshot) ([]re
 			ids[i] = r.summary
 		}
 		has, err := s.Has(ctx, ids)
-		for i := 0; err == nil && i < len(some); i++ {
-			if has[i] {
-				all = append(all, some[i])
-			}
-		}
-		return err
-	}
-	var page []*structure.Summary
-	for summary, err := range s.Summaries(ctx, lineage.ContextID{}) {
 		if err != nil {
 			return nil, err
 		}
-		if page = append(page, summary); len(page) == summariesAtOnce {
-			if err := take(page); err != nil {
-				return nil, err
+		for i, r := range some {
+			if has[i] {
+				all = append(all, r)
 			}
-			page = page[:0]
 		}
 	}
-	err := take(page)
-	return all, err
+	return all, nil
 }
 
 // covered appends a repeat for each use in the ranges of summaries.

@@ -57,20 +57,11 @@ func (db *DB) rewrite(pageSize int, fill func(fresh *DB) (*sealing, error)) (_ *
 	}
 	fresh := &DB{path: tmp, opt: db.opt, limits: db.limits, system: db.system, mapped: db.mapped, pageSize: pageSize, draft: true}
 	defer func() {
-		if err == nil {
-			return
-		}
-		if fresh.base != nil {
-			fresh.base.release()
-		}
-		switch {
-		case fresh.bolt != nil:
-			_ = fresh.bolt.Close()
-		case fresh.file != nil: // left open by a panic in bbolt
-			_ = fresh.file.Close()
-		}
-		if db.held() == nil {
-			_ = os.Remove(tmp)
+		if err != nil {
+			fresh.closeDraft()
+			if db.held() == nil {
+				_ = os.Remove(tmp)
+			}
 		}
 	}()
 	if err := guard(func() error { return fresh.openBolt(nil) }); err != nil {
@@ -85,20 +76,7 @@ func (db *DB) rewrite(pageSize int, fill func(fresh *DB) (*sealing, error)) (_ *
 	}); err != nil {
 		return nil, err
 	}
-	fresh.bolt.NoSync, fresh.bolt.NoGrowSync = false, false
-	if err := fresh.bolt.Sync(); err != nil {
-		return nil, err
-	}
-	free, err := checkFile(fresh.file)
-	if err != nil {
-		return nil, err
-	}
-	fresh.pages = free.mapped(fresh.bolt, fresh.mapped)
-	fresh.kept = newFile(db.path, fresh.bolt)
-	if fresh.base, err = openBase(fresh.kept, fresh.pages); err != nil {
-		return nil, err
-	}
-	if err := fresh.base.openTable(db.opt.Shape, table); err != nil {
+	if err := fresh.finishDraft(db.path, table); err != nil {
 		return nil, err
 	}
 	if err := db.removeSums(); err != nil {
@@ -109,6 +87,37 @@ func (db *DB) rewrite(pageSize int, fill func(fresh *DB) (*sealing, error)) (_ *
 	}
 	db.renamed = true
 	return fresh, nil
+}
+
+// finishDraft makes a draft durable, and opens what was written for readers. It is going to be at path.
+func (db *DB) finishDraft(path string, table *sealing) error {
+	db.bolt.NoSync, db.bolt.NoGrowSync = false, false
+	if err := db.bolt.Sync(); err != nil {
+		return err
+	}
+	free, err := checkFile(db.file)
+	if err != nil {
+		return err
+	}
+	db.pages = free.mapped(db.bolt, db.mapped)
+	db.kept = newFile(path, db.bolt)
+	if db.base, err = openBase(db.kept, db.pages); err != nil {
+		return err
+	}
+	return db.base.openTable(db.opt.Shape, table)
+}
+
+// closeDraft closes a draft that is given up.
+func (db *DB) closeDraft() {
+	if db.base != nil {
+		db.base.release()
+	}
+	switch {
+	case db.bolt != nil:
+		_ = db.bolt.Close()
+	case db.file != nil: // left open by a panic in bbolt
+		_ = db.file.Close()
+	}
 }
 
 // syncName makes the replacement of the file durable: otherwise the old file could

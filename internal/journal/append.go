@@ -47,7 +47,8 @@ func (j *Journal) Append(payload []byte, once *OnceWrite, normal bool) (Frame, e
 		}
 		s = next
 	}
-	f, err := j.write(s, j.tail.last+1, false, payload, once, normal)
+	const mark = false
+	f, err := j.write(s, j.tail.last+1, mark, payload, once, normal)
 	if err != nil {
 		return Frame{}, err
 	}
@@ -163,7 +164,8 @@ func (j *Journal) finish() error {
 		return nil
 	}
 	// The mark is only evidence, so it is not synced and may fail.
-	if _, err := j.write(s, j.tail.last, true, nil, nil, false); err != nil {
+	const mark, mapped = true, false
+	if _, err := j.write(s, j.tail.last, mark, nil, nil, mapped); err != nil {
 		j.opt.Logger.Warn("final mark is not written", "file", s.name, "err", err)
 	}
 	return nil

@@ -100,26 +100,42 @@ func (p *File) Frame(segment uint32, offset int64) (Frame, error) {
 	return p.frame(at)
 }
 
-func (p *File) frame(at commitPiece) (Frame, error) {
-	x := at.x
+// frame returns the commit that begins with a piece.
+func (p *File) frame(first commitPiece) (Frame, error) {
+	x := first.x
 	f := Frame{Segment: x.Segment, Start: x.Start, End: x.End, Number: x.Number, ID: layout.StatedBy(p.identities, x.Number), PayloadOffset: x.PayloadAt(), Offsets: x.Offsets}
 	if x.Verbatim {
-		body, err := p.bodyIn(at.c.bodies, uint64(x.Bodies[0]))
+		body, err := p.bodyIn(first.c.bodies, uint64(x.Bodies[0]))
 		f.Payload = bytes.Clone(body)
 		return f, err
 	}
-	pieces := []commitPiece{at}
-	for at.x.Open {
+	last, pieces := first, []commitPiece{first}
+	for last.x.Open {
 		var err error
-		if at, err = p.after(at); err != nil {
+		if last, err = p.after(last); err != nil {
 			return f, err
 		}
-		pieces = append(pieces, at)
+		pieces = append(pieces, last)
 	}
 	if len(pieces) > 1 {
 		x = joined(pieces)
 		f.Offsets = x.Offsets
 	}
+	var err error
+	f.Payload, err = p.payload(x, pieces)
+	if errors.Is(err, structure.ErrIncomplete) || errors.Is(err, layout.ErrForm) { // no written pack has such a record
+		err = p.corrupt(last.c.Offset, err.Error())
+	}
+	if err == nil {
+		if _, err = p.places(last); err == nil && int64(len(f.Payload)) != last.x.Payload {
+			err = p.corrupt(last.c.Offset, layout.ErrForm.Error())
+		}
+	}
+	return f, err
+}
+
+// payload encodes a commit with the bodies of its pieces, in order.
+func (p *File) payload(x *columns.Commit, pieces []commitPiece) ([]byte, error) {
 	var e structure.Encoder
 	payload, _, err := x.Encode(&e, func(i int) (content.ID, []byte, error) {
 		pieces = pieceOf(pieces, x.Bodies[i])
@@ -133,16 +149,7 @@ func (p *File) frame(at commitPiece) (Frame, error) {
 		}
 		return id, body, nil
 	}, p.contentID)
-	if errors.Is(err, structure.ErrIncomplete) || errors.Is(err, layout.ErrForm) { // no written pack has such a record
-		err = p.corrupt(at.c.Offset, err.Error())
-	}
-	f.Payload = payload
-	if err == nil {
-		if _, err = p.places(at); err == nil && int64(len(payload)) != at.x.Payload {
-			err = p.corrupt(at.c.Offset, layout.ErrForm.Error())
-		}
-	}
-	return f, err
+	return payload, err
 }
 
 // contentID returns the id of content that a commit names for the first time.

@@ -57,17 +57,7 @@ func (d *draft) addRecords(x *columns.Commit, c *structure.Commit, offsets, now 
 			continue
 		case *structure.Span:
 			last = r.Ref
-			var named [3]*content.ID
-			for i := range r.Usages {
-				u := &r.Usages[i]
-				for _, id := range u.Named(named[:0]) {
-					x.Content = append(x.Content, d.contentOf(*id, &names))
-				}
-				d.text += len(u.Metadata) + len(u.SourceID)
-				for _, extra := range u.Extras {
-					d.text += len(extra)
-				}
-			}
+			d.addUsages(x, r, &names)
 			x.Records = append(x.Records, copySpan(r))
 		case *structure.Thread:
 			d.thread = r.ID
@@ -82,6 +72,21 @@ func (d *draft) addRecords(x *columns.Commit, c *structure.Commit, offsets, now 
 	}
 	d.lookup.Add(x.Number, piece, c.Records[from:], false)
 	return x, nil
+}
+
+// addUsages adds the content that a span uses, and counts its texts.
+func (d *draft) addUsages(x *columns.Commit, s *structure.Span, names *structure.Names) {
+	var named [3]*content.ID
+	for i := range s.Usages {
+		u := &s.Usages[i]
+		for _, id := range u.Named(named[:0]) {
+			x.Content = append(x.Content, d.contentOf(*id, names))
+		}
+		d.text += len(u.Metadata) + len(u.SourceID)
+		for _, extra := range u.Extras {
+			d.text += len(extra)
+		}
+	}
 }
 
 // copySpan and copyPlain return records that do not share memory with the payload.

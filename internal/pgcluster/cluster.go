@@ -240,7 +240,7 @@ func (c *Cluster) command(name string, args ...string) error {
 
 func (c *Cluster) initdb() error {
 	args := []string{"--pgdata", c.data(), "--username", role, "--auth", "trust",
-		"--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions"}
+		"--encoding", "UTF8", "--locale", "C", "--no-sync"}
 	if version(c.bin) != 0 && version(c.bin) < 14 {
 		args = args[:len(args)-1]
 	}

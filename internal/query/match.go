@@ -41,6 +41,7 @@ func NewMatcher(q *Query) *Matcher {
 	})
 	sort.Slice(m.leaves, func(i, j int) bool { return m.leaves[i].before(m.leaves[j]) })
 	m.places = make([][]int32, len(m.leaves))
+	// The words of each phrase, as indexes of leaves.
 	q.eachWord(func(phrase *Query, i int, l Leaf) {
 		phrase.leaves = append(phrase.leaves[:i], sort.Search(len(m.leaves), func(n int) bool { return !m.leaves[n].before(l) }))
 	})

@@ -31,87 +31,92 @@ func Valid(raw []byte) bool {
 // Check returns an error for a value that is not JSON, or nested too deeply. The other
 // functions expect a checked value. Strings may contain invalid UTF-8.
 func Check(raw []byte) error {
-	var objects [MaxDepth + 1]bool // for each open bracket, whether it is a brace
-	depth := 0
-	i := SkipSpace(raw, 0)
-	bad := func(what string) error { return &SyntaxError{At: min(i, len(raw)), Why: what} }
-	key := func() bool {
-		if i >= len(raw) || raw[i] != '"' {
-			return false
-		}
-		var ok bool
+	i, err := checkValue(raw, SkipSpace(raw, 0), 0)
+	if err != nil {
+		return err
+	}
+	if i = SkipSpace(raw, i); i < len(raw) {
+		return invalid(raw, i, "unexpected data after the value")
+	}
+	return nil
+}
+
+func invalid(raw []byte, i int, why string) error {
+	return &SyntaxError{At: min(i, len(raw)), Why: why}
+}
+
+// checkValue returns the position after the value that starts at i. It is in depth lists and objects.
+func checkValue(raw []byte, i, depth int) (after int, err error) {
+	if i >= len(raw) {
+		return i, invalid(raw, i, "unexpected end")
+	}
+	var ok bool
+	switch c := raw[i]; {
+	case c == '{' || c == '[':
+		return checkElements(raw, i, depth)
+	case c == '"':
 		if i, ok = checkString(raw, i); !ok {
-			return false
+			return i, invalid(raw, i, "bad string")
 		}
-		if i = SkipSpace(raw, i); i >= len(raw) || raw[i] != ':' {
-			return false
+	case c == '-' || '0' <= c && c <= '9':
+		if i, ok = checkNumber(raw, i); !ok {
+			return i, invalid(raw, i, "bad number")
 		}
-		i = SkipSpace(raw, i+1)
-		return true
+	default:
+		if i, ok = checkLiteral(raw, i); !ok {
+			return i, invalid(raw, i, "bad value")
+		}
+	}
+	return i, nil
+}
+
+// checkElements is checkValue for a list or an object.
+func checkElements(raw []byte, i, depth int) (after int, err error) {
+	if depth == MaxDepth {
+		return i, fmt.Errorf("value at byte %d: %w", i, ErrTooDeep)
+	}
+	closing := raw[i] + 2 // the distance of both pairs of brackets in ASCII
+	isObject := closing == '}'
+	i = SkipSpace(raw, i+1)
+	if i < len(raw) && raw[i] == closing {
+		return i + 1, nil
 	}
 	for {
-		if i >= len(raw) {
-			return bad("unexpected end")
-		}
-		var ok bool
-		switch c := raw[i]; {
-		case c == '{' || c == '[':
-			if depth++; depth > MaxDepth {
-				return fmt.Errorf("value at byte %d: %w", i, ErrTooDeep)
-			}
-			objects[depth] = c == '{'
-			i = SkipSpace(raw, i+1)
-			if i < len(raw) && raw[i] == c+2 { // the closing bracket of either
-				break
-			}
-			if objects[depth] && !key() {
-				return bad("missing key")
-			}
-			continue
-		case c == '"':
-			if i, ok = checkString(raw, i); !ok {
-				return bad("bad string")
-			}
-		case c == '-' || '0' <= c && c <= '9':
-			if i, ok = checkNumber(raw, i); !ok {
-				return bad("bad number")
-			}
-		default:
-			if i, ok = checkLiteral(raw, i); !ok {
-				return bad("bad value")
+		if isObject {
+			var ok bool
+			if i, ok = checkKey(raw, i); !ok {
+				return i, invalid(raw, i, "missing key")
 			}
 		}
-		// A value has ended, or an empty one is about to.
-		for {
-			i = SkipSpace(raw, i)
-			if depth == 0 {
-				if i < len(raw) {
-					return bad("unexpected data after the value")
-				}
-				return nil
-			}
-			if i >= len(raw) {
-				return bad("unexpected end")
-			}
-			closing := byte(']')
-			if objects[depth] {
-				closing = '}'
-			}
-			if raw[i] == closing {
-				depth--
-				i++
-				continue
-			}
-			if raw[i] != ',' {
-				return bad("missing comma")
-			}
-			i = SkipSpace(raw, i+1)
-			if objects[depth] && !key() {
-				return bad("missing key")
-			}
-			break
+		if i, err = checkValue(raw, i, depth+1); err != nil {
+			return i, err
 		}
+		i = SkipSpace(raw, i)
+		switch {
+		case i >= len(raw):
+			return i, invalid(raw, i, "unexpected end")
+		case raw[i] == closing:
+			return i + 1, nil
+		case raw[i] != ',':
+			return i, invalid(raw, i, "missing comma")
+		}
+		i = SkipSpace(raw, i+1)
 	}
+}
+
+// checkKey returns the position of the value after the key at i and its colon.
+func checkKey(raw []byte, i int) (int, bool) {
+	if i >= len(raw) || raw[i] != '"' {
+		return i, false
+	}
+	i, ok := checkString(raw, i)
+	if !ok {
+		return i, false
+	}
+	if i = SkipSpace(raw, i); i >= len(raw) || raw[i] != ':' {
+		return i, false
+	}
+	return SkipSpace(raw, i+1), true
 }
 
 const (

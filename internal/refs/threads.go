@@ -6,6 +6,7 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/lineage-store/lineage/internal/pages"
 	"github.com/lineage-store/lineage/internal/plain"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -119,7 +120,7 @@ func (r *Resolver) threadsShown(ctx context.Context, text string) (found []*stru
 // threadsWithTitles yields the threads that the resolver may use, each with the title under which it is listed.
 func (r *Resolver) threadsWithTitles(ctx context.Context) iter.Seq2[*structure.Thread, error] {
 	return func(yield func(*structure.Thread, error) bool) {
-		for page, err := range pages(r.threads(ctx), threadsAtOnce) {
+		for page, err := range pages.Of(r.threads(ctx), threadsAtOnce) {
 			var titles []string
 			if err == nil {
 				infos := make([]lineage.ThreadInfo, len(page))

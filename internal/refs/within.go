@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/lineage-store/lineage/internal/pages"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -159,7 +160,7 @@ func (r *Resolver) extents(ctx context.Context, wanted func(structure.RunID) boo
 // belongs into memory. A run may be in several.
 func (r *Resolver) parts(ctx context.Context, state backend.Snapshot) iter.Seq2[backend.Reach, error] {
 	return func(yield func(backend.Reach, error) bool) {
-		for page, err := range pages(r.threadsOf(ctx, state), threadsAtOnce) {
+		for page, err := range pages.Of(r.threadsOf(ctx, state), threadsAtOnce) {
 			var some backend.Reach
 			if err == nil {
 				some, err = backend.ReachOfAll(ctx, state, page)
@@ -251,25 +252,3 @@ func (r *Resolver) has(ctx context.Context, thread lineage.ThreadID, at lineage.
 
 // threadsAtOnce is the number of threads whose titles or histories are asked for at once.
 const threadsAtOnce = 100
-
-// pages yields the elements of a sequence in slices of up to n.
-func pages[T any](all iter.Seq2[T, error], n int) iter.Seq2[[]T, error] {
-	return func(yield func([]T, error) bool) {
-		var page []T
-		for element, err := range all {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if page = append(page, element); len(page) == n {
-				if !yield(page, nil) {
-					return
-				}
-				page = nil
-			}
-		}
-		if len(page) > 0 {
-			yield(page, nil)
-		}
-	}
-}

@@ -95,7 +95,7 @@ func newIn(home string) (*Dir, error) {
 
 // hold locks the directory of a new lock file and creates it.
 func hold(f *os.File) (*Dir, error) {
-	err := vfs.TryLock(f, false)
+	err := vfs.TryLock(f, vfs.Exclusive)
 	if errors.Is(err, vfs.ErrBusy) || err == nil && !same(f, f.Name()) {
 		return nil, errors.Join(errTaken, f.Close())
 	}
@@ -185,7 +185,7 @@ func reclaim(name string) error {
 	if err != nil {
 		return err
 	}
-	if vfs.TryLock(f, false) != nil || !same(f, name) {
+	if vfs.TryLock(f, vfs.Exclusive) != nil || !same(f, name) {
 		return f.Close()
 	}
 	return (&Dir{Path: directoryOf(name), lock: f}).Remove()

@@ -164,7 +164,7 @@ func TestTaken(t *testing.T) {
 	require.NoError(t, err)
 	other, err := os.Open(f.Name())
 	require.NoError(t, err)
-	require.NoError(t, vfs.TryLock(other, true))
+	require.NoError(t, vfs.TryLock(other, vfs.Shared))
 	_, err = hold(f)
 	require.ErrorIs(t, err, errTaken)
 	require.NoError(t, other.Close())

@@ -33,8 +33,8 @@ func (r *dictionaries) forget() {
 	}
 }
 
-// rank returns the number of ids of a kind that are less, and whether there is this id.
-func (r *dictionaries) rank(kind int, id *[idSize]byte) (uint64, bool, error) {
+// rank returns the place of an id among those of a kind. ok is false if it is not one of them.
+func (r *dictionaries) rank(kind int, id *[idSize]byte) (place uint64, ok bool, err error) {
 	i := r.sections[kind].find(id[:])
 	if i < 0 {
 		return 0, false, nil

@@ -49,8 +49,7 @@ type cutter struct {
 	fields []Field
 }
 
-// cut sets the layout and the cells of a value. What does not have the fields that its owner says is
-// kept as it is.
+// cut sets the layout and the cells of a value. Bytes that are not the fields of the shape are a cell as they are.
 func (c *cutter) cut(shape Shape, in *dictionaries, key, value []byte) error {
 	c.layout, c.cells, c.fields = c.layout[:0], c.cells[:0], c.fields[:0]
 	if len(value) == 0 {
@@ -76,105 +75,130 @@ func (c *cutter) put(f Form, kind int, cells ...cell) {
 // all cuts fields until one is not there, and returns the rest.
 func (c *cutter) all(in *dictionaries, value []byte) (rest []byte, err error) {
 	for _, f := range c.fields {
+		size := 0 // of the field, if it is there
 		switch f.Form {
 		case Number, Time:
-			x, n := varint.Minimal(value)
-			if n == 0 {
-				return value, nil
-			}
-			if value = value[n:]; f.Form == Time {
-				x = uint64(varint.Unzigzag(x))
-			}
-			c.put(f.Form, 0, cell{number: x})
+			size = c.number(f.Form, value)
 		case ID:
-			if len(value) < idSize {
-				return value, nil
-			}
-			if err := c.id(in, f.Kind, value[:idSize]); err != nil {
-				return nil, err
-			}
-			value = value[idSize:]
+			size, err = c.id(in, f.Kind, value)
 		case Ref:
-			x, n := varint.Minimal(value)
-			if n == 0 || x != 0 && len(value) < n+idSize {
-				return value, nil
-			}
-			if value = value[n:]; x == 0 {
-				c.put(Ref, f.Kind, cell{}, cell{})
-				continue
-			}
-			at, ok, err := number(in, f.Kind, value[:idSize])
-			if err != nil {
-				return nil, err
-			}
-			if ok {
-				c.put(Ref, f.Kind, cell{number: x}, cell{number: at})
-			} else {
-				c.put(Number, 0, cell{number: x})
-				c.bytes(value[:idSize])
-			}
-			value = value[idSize:]
+			size, err = c.ref(in, f.Kind, value)
 		case Bytes:
-			if len(value) < f.Size || f.Size < 1 || f.Size > 255 {
-				return value, nil
+			if 1 <= f.Size && f.Size <= min(len(value), 255) {
+				size = f.Size
+				c.bytes(value[:size])
 			}
-			c.bytes(value[:f.Size])
-			value = value[f.Size:]
-		case Text, Optional:
-			x, n := varint.Minimal(value)
-			if n == 0 {
-				return value, nil
-			}
-			if f.Form == Optional {
-				if x == 0 {
-					c.put(Optional, 0, cell{isText: true, absent: true})
-					value = value[n:]
-					continue
-				}
-				x--
-			}
-			if x > uint64(len(value)-n) {
-				return value, nil
-			}
-			t := cell{text: value[n:][:x], isText: true}
-			if f.Form == Optional {
-				t.number = 1
-			}
-			c.put(f.Form, 0, t)
-			value = value[n+int(x):]
-		default:
-			return value, nil
+		case Text:
+			size = c.text(value)
+		case Optional:
+			size = c.optional(value)
 		}
+		if err != nil || size == 0 {
+			return value, err
+		}
+		value = value[size:]
 	}
 	return value, nil
 }
 
-// number returns the number of an id in a column: 0 for the zero id, otherwise its place plus 1.
-func number(in *dictionaries, kind int, id []byte) (n uint64, ok bool, err error) {
-	key := (*[idSize]byte)(id)
-	if *key == [idSize]byte{} {
-		return 0, true, nil
+// The following cut the field that a value begins with, and return its size; 0 if it is not there.
+
+func (c *cutter) number(f Form, value []byte) (size int) {
+	x, size := varint.Minimal(value)
+	if size == 0 {
+		return 0
 	}
-	n, ok, err = in.rank(kind, key)
-	return n + 1, ok, err
+	if f == Time {
+		x = uint64(varint.Unzigzag(x))
+	}
+	c.put(f, 0, cell{number: x})
+	return size
 }
 
-func (c *cutter) id(in *dictionaries, kind int, id []byte) error {
-	n, ok, err := number(in, kind, id)
-	if err == nil && ok {
+func (c *cutter) id(in *dictionaries, kind int, value []byte) (size int, err error) {
+	if len(value) < idSize {
+		return 0, nil
+	}
+	n, ok, err := numberOf(in, kind, value[:idSize])
+	if err != nil {
+		return 0, err
+	}
+	if ok {
 		c.put(ID, kind, cell{number: n})
 	} else {
-		c.bytes(id)
+		c.bytes(value[:idSize])
 	}
-	return err
+	return idSize, nil
 }
 
+func (c *cutter) ref(in *dictionaries, kind int, value []byte) (size int, err error) {
+	x, size := varint.Minimal(value)
+	if size == 0 {
+		return 0, nil
+	}
+	if x == 0 { // without an id
+		c.put(Ref, kind, cell{}, cell{})
+		return size, nil
+	}
+	if len(value) < size+idSize {
+		return 0, nil
+	}
+	id := value[size:][:idSize]
+	n, ok, err := numberOf(in, kind, id)
+	if err != nil {
+		return 0, err
+	}
+	if ok {
+		c.put(Ref, kind, cell{number: x}, cell{number: n})
+	} else {
+		c.put(Number, 0, cell{number: x})
+		c.bytes(id)
+	}
+	return size + idSize, nil
+}
+
+func (c *cutter) text(value []byte) (size int) {
+	x, n := varint.Minimal(value)
+	if n == 0 || x > uint64(len(value)-n) {
+		return 0
+	}
+	c.put(Text, 0, cell{text: value[n:][:x], isText: true})
+	return n + int(x)
+}
+
+func (c *cutter) optional(value []byte) (size int) {
+	x, n := varint.Minimal(value) // 0 for none, otherwise the size of the text plus 1
+	if n == 0 {
+		return 0
+	}
+	if x == 0 {
+		c.put(Optional, 0, cell{isText: true, absent: true})
+		return n
+	}
+	if x--; x > uint64(len(value)-n) {
+		return 0
+	}
+	c.put(Optional, 0, cell{text: value[n:][:x], isText: true, number: 1})
+	return n + int(x)
+}
+
+// bytes adds bytes as numbers of up to eight.
 func (c *cutter) bytes(b []byte) {
 	c.put(Bytes, len(b))
 	for ; len(b) > 8; b = b[8:] {
 		c.cells = append(c.cells, cell{number: binary.BigEndian.Uint64(b)})
 	}
 	c.cells = append(c.cells, cell{number: readNumber(b)})
+}
+
+// numberOf returns the number of an id in a column: 0 for the zero id, otherwise its place plus 1.
+func numberOf(in *dictionaries, kind int, id []byte) (n uint64, ok bool, err error) {
+	key := (*[idSize]byte)(id)
+	if *key == [idSize]byte{} {
+		return 0, true, nil
+	}
+	n, ok, err = in.rank(kind, key)
+	return n + 1, ok, err
 }
 
 // join appends the value of a row.
@@ -193,9 +217,8 @@ func join(dst, layout []byte, in *dictionaries, g *groupReader, row int, heap []
 		dst = append(dst, id[:]...)
 		return err
 	}
-	text := func(n uint64) ([]byte, error) { return g.text(column-1, n, heap) }
 	for ; len(layout) > 0; layout = layout[2:] {
-		switch Form(layout[0]) {
+		switch form := Form(layout[0]); form {
 		case Number:
 			dst = binary.AppendUvarint(dst, next())
 		case Time:
@@ -217,24 +240,24 @@ func join(dst, layout []byte, in *dictionaries, g *groupReader, row int, heap []
 			}
 		case Text, Optional, Rest:
 			n := next()
-			if Form(layout[0]) == Optional {
+			if form == Optional {
 				if n == 0 {
 					dst = append(dst, 0)
 					continue
 				}
 				n--
 			}
-			t, err := text(n)
+			text, err := g.text(column-1, n, heap)
 			if err != nil {
 				return nil, err
 			}
-			switch Form(layout[0]) {
+			switch form {
 			case Text:
-				dst = binary.AppendUvarint(dst, uint64(len(t)))
+				dst = binary.AppendUvarint(dst, uint64(len(text)))
 			case Optional:
-				dst = binary.AppendUvarint(dst, uint64(len(t))+1)
+				dst = binary.AppendUvarint(dst, uint64(len(text))+1)
 			}
-			if dst = append(dst, t...); len(dst)-start > maxBlock { // its texts cannot come from one heap
+			if dst = append(dst, text...); len(dst)-start > maxBlock { // its texts cannot come from one heap
 				return nil, ErrDamaged
 			}
 		}

@@ -196,65 +196,81 @@ func appendUUID(dst []byte, id [idSize]byte) []byte {
 
 // joinDigits returns the texts of a skeleton, of which the size is known.
 func joinDigits(skeleton, digits []byte, size int) ([]byte, error) {
-	dst := make([]byte, 0, size)
-	var last [0xff - sameRun + 1]struct{ from, to int } // the places in dst of the last runs of digits, in a ring
-	runs := 0
+	j := joiner{texts: make([]byte, size), digits: digits}
 	for {
-		n := bytes.IndexByte(skeleton, escape)
-		text := skeleton
-		if n >= 0 {
-			text = skeleton[:n]
-		}
-		if len(text) > size-len(dst) {
-			return nil, ErrDamaged
-		}
-		if dst = append(dst, text...); n < 0 {
+		next := bytes.IndexByte(skeleton, escape)
+		if next < 0 {
 			break
 		}
-		if n+1 == len(skeleton) {
+		if next+1 == len(skeleton) || !j.text(skeleton[:next]) || !j.code(int(skeleton[next+1])) {
 			return nil, ErrDamaged
 		}
-		code := int(skeleton[n+1])
-		skeleton = skeleton[n+2:]
-		from := len(dst)
-		switch {
-		case code == escapeItself:
-			if from == size {
-				return nil, ErrDamaged
-			}
-			dst = append(dst, escape)
-			continue
-		case code >= sameRun:
-			back := code - sameRun + 1
-			if back > runs {
-				return nil, ErrDamaged
-			}
-			run := last[(runs-back)%len(last)]
-			if run.to-run.from > size-from {
-				return nil, ErrDamaged
-			}
-			dst = append(dst, dst[run.from:run.to]...)
-			continue
-		case code == uuidRun:
-			if len(digits) < idSize || size-from < uuidSize {
-				return nil, ErrDamaged
-			}
-			dst = appendUUID(dst, [idSize]byte(digits))
-			digits = digits[idSize:]
-		case code >= minRun:
-			if len(digits) < code || size-from < 2*code {
-				return nil, ErrDamaged
-			}
-			dst = hex.AppendEncode(dst, digits[:code])
-			digits = digits[code:]
-		default:
-			return nil, ErrDamaged
-		}
-		last[runs%len(last)] = struct{ from, to int }{from, len(dst)}
-		runs++
+		skeleton = skeleton[next+2:]
 	}
-	if len(dst) != size || len(digits) > 0 {
+	if !j.text(skeleton) || j.size < size || len(j.digits) > 0 {
 		return nil, ErrDamaged
 	}
-	return dst, nil
+	return j.texts, nil
+}
+
+// joiner joins the parts of a skeleton. Its methods return false for what is damaged.
+type joiner struct {
+	texts  []byte                    // with space for all
+	size   int                       // of those that were joined
+	digits []byte                    // of the runs that follow
+	runs   int                       // the number of runs that were joined, without repetitions
+	places [0xff - sameRun + 1]place // of the last of these runs, in a ring
+}
+
+// place is the part of a slice that begins at from and ends before to.
+type place struct{ from, to int }
+
+func (j *joiner) text(b []byte) bool {
+	if len(b) > len(j.texts)-j.size {
+		return false
+	}
+	j.size += copy(j.texts[j.size:], b)
+	return true
+}
+
+// code adds what the code after an escape stands for.
+func (j *joiner) code(code int) bool {
+	switch {
+	case code == escapeItself:
+		return j.text([]byte{escape})
+	case code == uuidRun:
+		digits, text, ok := j.run(idSize, uuidSize)
+		if ok {
+			appendUUID(text[:0], [idSize]byte(digits))
+		}
+		return ok
+	case code >= sameRun:
+		back := code - sameRun + 1
+		if back > j.runs {
+			return false
+		}
+		run := j.places[(j.runs-back)%len(j.places)]
+		return j.text(j.texts[run.from:run.to])
+	case code >= minRun:
+		digits, text, ok := j.run(code, 2*code)
+		if ok {
+			hex.Encode(text, digits)
+		}
+		return ok
+	default:
+		return false
+	}
+}
+
+// run returns the digits of the next run and the space for its text.
+func (j *joiner) run(size, textSize int) (digits, text []byte, ok bool) {
+	if len(j.digits) < size || len(j.texts)-j.size < textSize {
+		return nil, nil, false
+	}
+	run := place{j.size, j.size + textSize}
+	j.places[j.runs%len(j.places)] = run
+	j.runs++
+	j.size = run.to
+	digits, j.digits = j.digits[:size], j.digits[size:]
+	return digits, j.texts[run.from:run.to], true
 }

@@ -32,6 +32,8 @@ type usesWriter struct {
 	plain     []byte  // the subject whose uses were too many
 	sequences uint32
 	pieces    []piece
+
+	key, value []byte // of an entry to store
 }
 
 // add adds an entry: a use of a subject, another entry of a subject, or an entry without a subject, before which what was
@@ -125,55 +127,63 @@ func (u *usesWriter) flush() error {
 	t.build()
 	pieces, sequences := t.cut(u.mixed)
 	u.pieces = append(u.pieces, pieces...)
-	var key, value []byte
-	others := u.others
-	// storeOthers stores the other entries before a key.
-	storeOthers := func(key []byte) error {
-		for len(others) > 0 && (key == nil || bytes.Compare(others[0].Key, key) < 0) {
-			if err := u.store(others[0].Key, others[0].Value); err != nil {
+	for i := range u.subjects {
+		for n, p := range t.pointersOf(uint32(i), sequences) {
+			u.key, u.value = appendUseKey(u.key[:0], u.subjects[i][:], 0, uint32(n)), p.appendValue(u.value[:0])
+			if err := u.put(); err != nil {
 				return err
 			}
-			others = others[1:]
 		}
-		return nil
-	}
-	put := func() error {
-		if err := storeOthers(key); err != nil {
+		if err := u.storeUses(i); err != nil {
 			return err
 		}
-		return u.store(key, value)
 	}
-	all := u.all
-	_, kind := u.shape.Uses()
-	for i := range u.subjects {
-		subject := u.subjects[i][:]
-		for n, p := range t.pointersOf(uint32(i), sequences) {
-			key, value = appendUseKey(key[:0], subject, 0, uint32(n)), p.appendValue(value[:0])
-			if err := put(); err != nil {
-				return err
-			}
-		}
-		for ; len(all) > 0 && all[0].subject == uint32(i); all = all[1:] {
-			if all[0].series {
-				continue
-			}
-			run, err := u.dicts.id(kind, uint64(all[0].run))
-			if err != nil {
-				return err
-			}
-			key = appendUseKey(key[:0], subject, u.base+uint64(all[0].commit), all[0].place)
-			value = append(binary.AppendUvarint(value[:0], uint64(all[0].position)), run[:]...)
-			value = binary.AppendUvarint(value, uint64(all[0].number))
-			if err := put(); err != nil {
-				return err
-			}
-		}
-	}
-	if err := storeOthers(nil); err != nil {
+	if err := u.storeOthers(nil); err != nil {
 		return err
 	}
 	u.sequences += uint32(len(sequences))
-	u.subjects, u.all, u.others = u.subjects[:0], u.all[:0], nil
+	u.subjects, u.all, u.others = u.subjects[:0], t.uses[:0], nil
+	return nil
+}
+
+// storeUses stores the uses of the i-th subject that are in no series. They are the first that were not stored.
+func (u *usesWriter) storeUses(i int) error {
+	_, kind := u.shape.Uses()
+	for ; len(u.all) > 0 && u.all[0].subject == uint32(i); u.all = u.all[1:] {
+		use := &u.all[0]
+		if use.series {
+			continue
+		}
+		run, err := u.dicts.id(kind, uint64(use.run))
+		if err != nil {
+			return err
+		}
+		u.key = appendUseKey(u.key[:0], u.subjects[i][:], u.base+uint64(use.commit), use.place)
+		u.value = append(binary.AppendUvarint(u.value[:0], uint64(use.position)), run[:]...)
+		u.value = binary.AppendUvarint(u.value, uint64(use.number))
+		if err := u.put(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put stores the entry of key and value, after the others that come before it.
+func (u *usesWriter) put() error {
+	if err := u.storeOthers(u.key); err != nil {
+		return err
+	}
+	return u.store(u.key, u.value)
+}
+
+// storeOthers stores the other entries before a key, or all for nil.
+func (u *usesWriter) storeOthers(key []byte) error {
+	for len(u.others) > 0 && (key == nil || bytes.Compare(u.others[0].Key, key) < 0) {
+		if err := u.store(u.others[0].Key, u.others[0].Value); err != nil {
+			return err
+		}
+		u.others = u.others[1:]
+	}
 	return nil
 }
 

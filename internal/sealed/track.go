@@ -139,22 +139,25 @@ func (t *track) follow(i, end uint32) {
 
 // match returns how many uses follow the track from a step on, and the use after the last of them. Between them may be uses of
 // subjects that get no more pointers. It notes the step of each use, if mark is true.
-func (t *track) match(p, i, end uint32, mark bool) (length, next uint32) {
-	first, use := &t.steps[p], t.at(i)
-	next = i
-	for i < end && p < uint32(len(t.steps)) && i-next <= maxSkips {
-		s, u := &t.steps[p], t.at(i)
+func (t *track) match(from, i, end uint32, mark bool) (length, next uint32) {
+	firstStep, firstUse := &t.steps[from], t.at(i)
+	step := from
+	for next = i; i < end && step < uint32(len(t.steps)) && i-next <= maxSkips; i++ {
+		s, u := &t.steps[step], t.at(i)
 		if length > 0 && s.begins {
 			break
 		}
-		if i++; s.subject == u.subject && s.number == u.number &&
-			s.place-first.place == u.place-use.place && s.position-first.position == u.position-use.position {
-			p, length, next = p+1, length+1, i
-			if mark {
-				t.followed[i-1] = p
+		follows := s.subject == u.subject && s.number == u.number &&
+			s.place-firstStep.place == u.place-firstUse.place && s.position-firstStep.position == u.position-firstUse.position
+		if !follows {
+			if length == 0 || t.pointers[u.subject].count < maxSubjectPointers {
+				break
 			}
-		} else if length == 0 || t.pointers[u.subject].count < maxSubjectPointers {
-			break
+			continue
+		}
+		step, length, next = step+1, length+1, i+1
+		if mark {
+			t.followed[i] = step
 		}
 	}
 	return length, next

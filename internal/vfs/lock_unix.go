@@ -12,9 +12,9 @@ import (
 // TryLock takes the operating system's lock on an open file, which excludes other open files of
 // the same file, also in this process. A shared lock excludes only exclusive ones. It ends when
 // the file is unlocked or closed, or when the process ends.
-func TryLock(f *os.File, shared bool) error {
+func TryLock(f *os.File, mode LockMode) error {
 	operation := unix.LOCK_EX
-	if shared {
+	if mode == Shared {
 		operation = unix.LOCK_SH
 	}
 	for {

@@ -11,9 +11,9 @@ import (
 func lockedByte() *windows.Overlapped { return &windows.Overlapped{OffsetHigh: 1 << 30} }
 
 // TryLock takes the operating system's lock on an open file, as on Unix.
-func TryLock(f *os.File, shared bool) error {
+func TryLock(f *os.File, mode LockMode) error {
 	flags := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
-	if !shared {
+	if mode == Exclusive {
 		flags |= windows.LOCKFILE_EXCLUSIVE_LOCK
 	}
 	err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, lockedByte())

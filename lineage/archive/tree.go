@@ -14,8 +14,8 @@ import (
 type Tree struct {
 	// At is the position of the conversation.
 	At Position
-	// Of is the item whose text has the messages, and Node makes the node of a message again, given its text. They are needed if
-	// messages are added with their texts.
+	// Of is the item whose text has the messages, and Node makes a node of such a text. They are needed if messages are added
+	// with their texts: only the first nodes are kept, and the others are made again.
 	Of   Item
 	Node func(raw []byte) Node
 	// Repairs are the irregularities found.

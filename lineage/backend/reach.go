@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/lineage-store/lineage/internal/pages"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -68,34 +69,24 @@ func runsWithLasts(ctx context.Context, from Reader, thread structure.ThreadID) 
 		return all
 	}
 	return func(yield func(structure.RunInfo, error) bool) {
-		var page []structure.RunInfo
-		flush := func() (more bool) {
+		for page, err := range pages.Of(all, runsAtOnce) {
 			ids := make([]structure.RunID, len(page))
 			for i := range page {
 				ids[i] = page[i].ID
 			}
-			if err := ahead.LastsAhead(ctx, ids); err != nil {
+			if err == nil {
+				err = ahead.LastsAhead(ctx, ids)
+			}
+			if err != nil {
 				yield(structure.RunInfo{}, err)
-				return false
+				return
 			}
 			for _, run := range page {
 				if !yield(run, nil) {
-					return false
+					return
 				}
 			}
-			page = page[:0]
-			return true
 		}
-		for run, err := range all {
-			if err != nil {
-				yield(run, err)
-				return
-			}
-			if page = append(page, run); len(page) == runsAtOnce && !flush() {
-				return
-			}
-		}
-		flush()
 	}
 }
 

@@ -110,7 +110,7 @@ func (c *checker) piece(p *runPiece) error {
 	if c.open[p.run.ID] != nil || p.run.Parent.Run == p.run.ID {
 		return c.in.corrupt("run %v follows itself", p.run.ID)
 	}
-	if p.left {
+	if p.omitted {
 		if err := c.leftSpans(p); err != nil {
 			return err
 		}
@@ -196,7 +196,7 @@ func (c *checker) spanOfPiece(s *structure.Span) error {
 	if p == nil {
 		return c.in.corrupt("span %v is in no piece, or out of order", s.Ref)
 	}
-	if p.at == p.from && !p.left {
+	if p.at == p.from && !p.omitted {
 		if err := c.requireBefore(&p.runPiece); err != nil {
 			return err
 		}

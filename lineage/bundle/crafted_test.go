@@ -19,6 +19,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -85,7 +86,7 @@ func TestCraftedFields(t *testing.T) {
 		require.NoError(rt, out.end())
 
 		for _, full := range []bool{false, true} {
-			s := emptyStore(t)
+			s := storetest.New(t)
 			if full {
 				_, err := Import(bg, s, bytes.NewReader(goldenBundle(t)), ImportOptions{})
 				require.NoError(rt, err)
@@ -133,7 +134,7 @@ func TestManyEntriesInLittle(t *testing.T) {
 	err = in.each(bg, func(*decodedEntry) error { read++; return nil })
 	require.ErrorIs(t, err, backend.ErrTooLarge)
 	require.Less(t, read, n/4)
-	_, err = Import(bg, emptyStore(t), bytes.NewReader(b.Bytes()), ImportOptions{})
+	_, err = Import(bg, storetest.New(t), bytes.NewReader(b.Bytes()), ImportOptions{})
 	require.ErrorIs(t, err, backend.ErrTooLarge)
 }
 
@@ -162,7 +163,7 @@ func TestManyRecordsInLittle(t *testing.T) {
 		require.NoError(t, out.end())
 		out.close()
 		require.Less(t, b.Len(), 64<<10, name)
-		s := emptyStore(t)
+		s := storetest.New(t)
 		allocated := structuretest.Allocated(func() { _, err = Import(bg, s, bytes.NewReader(b.Bytes()), ImportOptions{}) })
 		var corrupt *backend.CorruptError
 		require.ErrorAs(t, err, &corrupt, name)
@@ -199,7 +200,7 @@ func TestEndlessBody(t *testing.T) {
 	ctx, cancel := context.WithTimeout(bg, time.Minute)
 	defer cancel()
 	root, chunks := body(8) // 2^59 bytes
-	s := emptyStore(t)
+	s := storetest.New(t)
 	_, err := Import(ctx, s, bytes.NewReader(bundle(content.Sum([]byte("any")), root, chunks)), ImportOptions{})
 	require.ErrorIs(t, err, backend.ErrTooLarge)
 	head, err := s.View().Head(bg)
@@ -288,7 +289,7 @@ func editEntry(t *rapid.T, e rawEntry) []byte {
 		case 1:
 			p.last = rapid.SampledFrom(hostile).Draw(t, "last")
 		case 2:
-			p.left = !p.left
+			p.omitted = !p.omitted
 		case 3:
 			p.before[0] ^= 1
 		default:

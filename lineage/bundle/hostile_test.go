@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -25,14 +26,6 @@ import (
 )
 
 var bg = context.Background()
-
-func emptyStore(t testing.TB) *lineage.Store {
-	t.Helper()
-	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Close() })
-	return s
-}
 
 func requireSound(t testing.TB, s *lineage.Store) {
 	t.Helper()
@@ -63,7 +56,7 @@ func goldenBundle(t testing.TB) []byte {
 // TestDamage imports bundles that are cut short anywhere, or have any bit flipped. Nothing of them
 // is applied.
 func TestDamage(t *testing.T) {
-	whole, s := goldenBundle(t), emptyStore(t)
+	whole, s := goldenBundle(t), storetest.New(t)
 	try := func(b []byte, what string, at int) {
 		_, err := Import(bg, s, bytes.NewReader(b), ImportOptions{})
 		require.True(t, errors.Is(err, backend.ErrCorrupt) || errors.Is(err, backend.ErrNewerFormat), "%s at %d: %v", what, at, err)
@@ -86,7 +79,7 @@ func TestDamage(t *testing.T) {
 func TestNewerFormat(t *testing.T) {
 	b := goldenBundle(t)
 	binary.LittleEndian.PutUint32(b[8:], version+1)
-	_, err := Import(bg, emptyStore(t), bytes.NewReader(b), ImportOptions{})
+	_, err := Import(bg, storetest.New(t), bytes.NewReader(b), ImportOptions{})
 	require.ErrorIs(t, err, backend.ErrNewerFormat)
 }
 
@@ -104,7 +97,7 @@ func (f failingReader) Read(p []byte) (int, error) {
 }
 
 func TestReaderFails(t *testing.T) {
-	b, s := goldenBundle(t), emptyStore(t)
+	b, s := goldenBundle(t), storetest.New(t)
 	_, err := Import(bg, s, failingReader{bytes.NewReader(b[:len(b)/2])}, ImportOptions{})
 	require.ErrorIs(t, err, errRead)
 	n, err := s.View().Head(bg)
@@ -122,7 +115,7 @@ func (f *failingWriter) Write(p []byte) (int, error) {
 }
 
 func TestWriterFails(t *testing.T) {
-	s, b := emptyStore(t), goldenBundle(t)
+	s, b := storetest.New(t), goldenBundle(t)
 	_, err := Import(bg, s, bytes.NewReader(b), ImportOptions{})
 	require.NoError(t, err)
 	for n := 0; n < len(b); n += 97 {
@@ -298,7 +291,7 @@ func TestContradictions(t *testing.T) {
 	for name, make := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // refused commits are repeated after a wait
-			c, s := craft(t), emptyStore(t)
+			c, s := craft(t), storetest.New(t)
 			make(c)
 			_, err := Import(bg, s, bytes.NewReader(c.end()), ImportOptions{})
 			require.Error(t, err)
@@ -332,13 +325,13 @@ func TestImpossibleFrames(t *testing.T) {
 		frame(framePlain, nil, 0), frame(framePlain, []byte{1, 200}, 2), frame(framePlain, []byte{1}, 2), frame(9, []byte{1}, 1), frame(frameEnd, []byte{1}, 1),
 		frame(framePlain, binary.AppendUvarint([]byte{1}, 1<<62), 10),
 	} {
-		_, err := Import(bg, emptyStore(t), bytes.NewReader(b), ImportOptions{})
+		_, err := Import(bg, storetest.New(t), bytes.NewReader(b), ImportOptions{})
 		require.ErrorIs(t, err, backend.ErrCorrupt, fmt.Sprint(i))
 	}
 }
 
 func TestTooLarge(t *testing.T) {
-	s := emptyStore(t)
+	s := storetest.New(t)
 	_, err := s.CreateThread(bg, lineage.ThreadOptions{Metadata: bytes.Repeat([]byte("1"), maxEntry)})
 	require.NoError(t, err)
 	_, err = Write(bg, s, io.Discard, WriteOptions{})
@@ -354,7 +347,7 @@ func FuzzImport(f *testing.F) {
 	}
 	f.Add([]byte(magic))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s := emptyStore(t)
+		s := storetest.New(t)
 		_, err := Import(bg, s, bytes.NewReader(b), ImportOptions{})
 		require.True(t, err == nil || isTyped(err), err)
 	})
@@ -379,7 +372,7 @@ func FuzzEntries(f *testing.F) {
 		in.close()
 		f.Add(entries)
 	}
-	empty := emptyStore(f)
+	empty := storetest.New(f)
 	f.Fuzz(func(t *testing.T, entries []byte) {
 		if len(entries) == 0 || len(entries) > maxFrame {
 			return
@@ -401,7 +394,7 @@ func FuzzEntries(f *testing.F) {
 			require.True(t, isTyped(err), err)
 			return
 		}
-		s := emptyStore(t)
+		s := storetest.New(t)
 		_, err = Import(bg, s, bytes.NewReader(b.Bytes()), ImportOptions{})
 		require.True(t, err == nil || isTyped(err), err)
 		requireSound(t, s)

@@ -9,13 +9,13 @@ import (
 
 // runPiece is a part of a run: the spans after the place from, up to last.
 type runPiece struct {
-	run    structure.Run
-	base   structure.Digest // of the history before the run
-	from   uint64
-	before structure.Digest // of the history up to from; base if that is 0
-	last   uint64
-	digest structure.Digest // of the history up to last
-	left   bool             // the spans up to from were omitted
+	run     structure.Run
+	base    structure.Digest // of the history before the run
+	from    uint64
+	before  structure.Digest // of the history up to from; base if that is 0
+	last    uint64
+	digest  structure.Digest // of the history up to last
+	omitted bool             // the spans up to from were left out
 }
 
 func (p *runPiece) encode() ([]byte, error) {
@@ -27,7 +27,7 @@ func (p *runPiece) encode() ([]byte, error) {
 	b = append(b, p.base[:]...)
 	if b = binary.AppendUvarint(b, p.from); p.from != 0 {
 		b = append(b, p.before[:]...)
-		b = append(b, bit(p.left))
+		b = append(b, bit(p.omitted))
 	}
 	b = binary.AppendUvarint(b, p.last)
 	return append(b, p.digest[:]...), nil
@@ -56,11 +56,11 @@ func decodePiece(b []byte) (p runPiece, ok bool) {
 		if len(flag) == 1 && flag[0] > 1 {
 			return p, false
 		}
-		p.left = len(flag) == 1 && flag[0] == 1
+		p.omitted = len(flag) == 1 && flag[0] == 1
 	}
 	p.last = c.Next()
 	copy(p.digest[:], c.Take(uint64(len(p.digest))))
-	return p, !c.Bad && len(c.Rest) == 0 && !p.run.ID.IsZero() && p.from <= p.last && p.last > 0 && (p.left || p.from < p.last)
+	return p, !c.Bad && len(c.Rest) == 0 && !p.run.ID.IsZero() && p.from <= p.last && p.last > 0 && (p.omitted || p.from < p.last)
 }
 
 // pieces are the incomplete pieces, by run.

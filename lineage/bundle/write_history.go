@@ -57,7 +57,7 @@ func (e *exporter) piece(end structure.SpanRef) error {
 		return err
 	}
 	if known > p.from {
-		p.from, p.left = known, true
+		p.from, p.omitted = known, true
 	}
 	if p.before = p.base; p.from != 0 {
 		if p.before, err = e.from.Digest(e.ctx, structure.SpanRef{Run: end.Run, Seq: p.from}); err != nil {

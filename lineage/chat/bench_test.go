@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
@@ -15,7 +16,7 @@ import (
 func BenchmarkAppend(b *testing.B) {
 	for _, size := range []struct{ messages, branches int }{{10, 1}, {10_000, 1}, {10, 2_000}} {
 		b.Run(fmt.Sprintf("messages=%d/branches=%d", size.messages, size.branches), func(b *testing.B) {
-			chats := chat.On(openStore(b))
+			chats := chat.On(storetest.New(b))
 			_, err := chats.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 			require.NoError(b, err)
 			main, err := chats.ActiveBranch(background, "c")

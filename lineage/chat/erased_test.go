@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -27,7 +28,7 @@ func TestErasedPieces(t *testing.T) {
 		{[]string{"found", "two"}, strings.Replace(strings.Replace(whole, `"two"`, `"[erased]"`, 1), `"found"`, `"[erased]"`, 1)},
 		{[]string{"one", "two", "found", `{"q":1}`}, "null"},
 	} {
-		s := newStore(t)
+		s := storetest.New(t)
 		chats := On(s)
 		_, err := chats.CreateChat(ctx, Chat{ID: "c", UserID: "ann"})
 		require.NoError(t, err)
@@ -52,7 +53,7 @@ func TestErasedPieces(t *testing.T) {
 // Steps of several usages, and texts that are no JSON.
 func TestErasedTexts(t *testing.T) {
 	ctx := context.Background()
-	s := newStore(t)
+	s := storetest.New(t)
 	thread, err := s.CreateThread(ctx, lineage.ThreadOptions{SourceID: "c"})
 	require.NoError(t, err)
 	main, err := thread.Active(ctx)
@@ -71,11 +72,4 @@ func TestErasedTexts(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, string(got.Data), id)
 	}
-}
-
-func newStore(t *testing.T) *lineage.Store {
-	s, err := lineage.Open(context.Background(), t.TempDir(), lineage.Options{Durability: lineage.Normal})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return s
 }

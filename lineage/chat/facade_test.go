@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
@@ -22,7 +23,7 @@ func add(t testing.TB, s chat.Store, chatID, id, parent string) {
 func TestOneHistory(t *testing.T) {
 	for _, made := range []string{"by chats", "by the library", "by the library, kept"} {
 		t.Run(made, func(t *testing.T) {
-			store := openStore(t)
+			store := storetest.New(t)
 			chats := chat.On(store)
 			if made == "by chats" {
 				_, err := chats.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
@@ -101,7 +102,7 @@ func TestOneHistory(t *testing.T) {
 func TestIDsAgain(t *testing.T) {
 	for _, collected := range []bool{false, true} {
 		t.Run(fmt.Sprint("collected=", collected), func(t *testing.T) {
-			store := openStore(t)
+			store := storetest.New(t)
 			chats := chat.On(store)
 			for round := range 4 {
 				_, err := chats.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
@@ -187,7 +188,7 @@ func TestIDsAgain(t *testing.T) {
 
 // Where messages of several threads have an id, each chat means its own.
 func TestIDsOfSeveralThreads(t *testing.T) {
-	store := openStore(t)
+	store := storetest.New(t)
 	chats := chat.On(store)
 	for _, id := range []string{"a", "b"} {
 		thread, err := store.CreateThread(background, lineage.ThreadOptions{SourceID: id, UserID: id})
@@ -219,7 +220,7 @@ func TestIDsOfSeveralThreads(t *testing.T) {
 // That many threads have messages of one id, or many are forked from one, costs nothing.
 func TestSharedIDsDoNotGrow(t *testing.T) {
 	backendtest.RequireScale(t, func(n int) map[string]int64 {
-		store := openStore(t)
+		store := storetest.New(t)
 		counting := backendtest.NewCounting(write.Of(store).Engine())
 		chats := chat.On(lineage.New(counting))
 		for _, id := range []string{"c", "other"} {
@@ -265,7 +266,7 @@ func TestSharedIDsDoNotGrow(t *testing.T) {
 // What a chat was given stays, though no branch has it any more, in a thread of the library
 // as well.
 func TestAppendedStays(t *testing.T) {
-	store := openStore(t)
+	store := storetest.New(t)
 	chats := chat.On(store)
 	_, err := store.CreateThread(background, lineage.ThreadOptions{SourceID: "c", UserID: "ada"})
 	require.NoError(t, err)
@@ -283,7 +284,7 @@ func TestAppendedStays(t *testing.T) {
 
 // The reflog of a branch has the moves of its head that leave something behind, and no others.
 func TestHeadGoesForward(t *testing.T) {
-	store := openStore(t)
+	store := storetest.New(t)
 	chats := chat.On(store)
 	_, err := chats.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
@@ -317,7 +318,7 @@ func TestHeadGoesForward(t *testing.T) {
 
 // No branch and no checkpoint has the empty name.
 func TestEmptyName(t *testing.T) {
-	chats := chat.On(openStore(t))
+	chats := chat.On(storetest.New(t))
 	_, err := chats.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
 	b, err := chats.Branch(background, "c", "")
@@ -331,7 +332,7 @@ func TestEmptyName(t *testing.T) {
 
 // What is given at once has no bound but memory.
 func TestAppendMany(t *testing.T) {
-	chats := chat.On(openStore(t))
+	chats := chat.On(storetest.New(t))
 	_, err := chats.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
 	b, err := chats.ActiveBranch(background, "c")

@@ -8,18 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
 var background = context.Background()
-
-func openStore(t testing.TB) *lineage.Store {
-	s, err := lineage.Open(background, t.TempDir(), lineage.Options{Durability: lineage.Normal})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return s
-}
 
 func collect[T any](t testing.TB, sequence iter.Seq2[T, error]) []T {
 	var all []T
@@ -32,7 +26,7 @@ func collect[T any](t testing.TB, sequence iter.Seq2[T, error]) []T {
 
 // A thread that was made through the library reads as a chat and goes on as one.
 func TestThreadsAreChats(t *testing.T) {
-	store := openStore(t)
+	store := storetest.New(t)
 	thread, err := store.CreateThread(background, lineage.ThreadOptions{UserID: "ada", Title: "by hand"})
 	require.NoError(t, err)
 	main, err := thread.Active(background)
@@ -83,7 +77,7 @@ func TestThreadsAreChats(t *testing.T) {
 // What an agent does to a chat through the library shows in it: an answer at its
 // end, a branch from its middle.
 func TestChatsAreThreads(t *testing.T) {
-	store := openStore(t)
+	store := storetest.New(t)
 	chats := chat.On(store)
 	_, err := chats.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
@@ -131,7 +125,7 @@ func TestChatsAreThreads(t *testing.T) {
 
 // A fork into another thread shares the history, and each has its own messages.
 func TestSharedHistory(t *testing.T) {
-	store := openStore(t)
+	store := storetest.New(t)
 	chats := chat.On(store)
 	_, err := chats.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
@@ -171,7 +165,7 @@ func TestSharedHistory(t *testing.T) {
 }
 
 func TestErasedMessage(t *testing.T) {
-	store := openStore(t)
+	store := storetest.New(t)
 	chats := chat.On(store)
 	_, err := chats.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
@@ -189,7 +183,7 @@ func TestErasedMessage(t *testing.T) {
 
 // Any text can be asked for.
 func FuzzIDs(f *testing.F) {
-	store := openStore(f)
+	store := storetest.New(f)
 	chats := chat.On(store)
 	thread, err := store.CreateThread(background, lineage.ThreadOptions{UserID: "ada"})
 	require.NoError(f, err)

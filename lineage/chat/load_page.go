@@ -70,7 +70,7 @@ type placing struct {
 // errIncomplete is returned if placing a page has to be repeated after complete.
 var errIncomplete = errors.New("the page is not complete")
 
-// complete does what placing new messages needs: it gets their original content, and makes the thread keep its runs.
+// complete reads the original content of new messages, and makes the thread keep its runs, so that they can be placed.
 func (f *placing) complete(ctx context.Context) error {
 	if f.added > 0 && !f.c.t.Keeps {
 		if err := f.commit(ctx, f.underway, func(c *openChat) error { return c.keep(ctx) }); err != nil {

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -124,7 +125,7 @@ func TestLoadDuringAnother(t *testing.T) {
 func TestLoadTogether(t *testing.T) {
 	ctx := context.Background()
 	for _, same := range []bool{true, false} {
-		store := newStore(t)
+		store := storetest.New(t)
 		states := make([][]Message, 4)
 		for i := range states {
 			for k := range 3 * pageMessages {
@@ -163,7 +164,7 @@ func TestLoadTogether(t *testing.T) {
 func TestLoadCollectedMeanwhile(t *testing.T) {
 	ctx := context.Background()
 	for _, more := range []int{0, 1, pageMessages + 1} {
-		store := newStore(t)
+		store := storetest.New(t)
 		thread, err := store.CreateThread(ctx, lineage.ThreadOptions{SourceID: "c", UserID: "ada"})
 		require.NoError(t, err)
 		side, err := thread.CreateBranch(ctx, "side", lineage.BranchOptions{Empty: true})
@@ -226,7 +227,7 @@ func TestLoadCollectedMeanwhile(t *testing.T) {
 // A state of the store that expires while it is read, as where the process that has the store open ends, is read again.
 func TestLoadExpired(t *testing.T) {
 	ctx := context.Background()
-	store := newStore(t)
+	store := storetest.New(t)
 	states := [][]Message{{said("m1", ""), said("m2", "m1")}, {said("m1", ""), said("m2", "m1"), said("m3", "m2")}}
 	states = append(states, slices.Clone(states[1]))
 	states[2][0].Data = json.RawMessage(`"changed"`)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/conversation"
 )
@@ -33,7 +34,7 @@ func together(t *testing.T, s *lineage.Store, write func(c *conversation.Convers
 }
 
 func TestConcurrentOpenMakesOneThread(t *testing.T) {
-	s := newStore(t)
+	s := storetest.NewTicking(t)
 	c := together(t, s, func(_ *conversation.Conversation, w int) {
 		other, err := conversation.Open(bg, s, "other", conversation.Options{})
 		if assert.NoError(t, err) {
@@ -47,7 +48,7 @@ func TestConcurrentOpenMakesOneThread(t *testing.T) {
 }
 
 func TestConcurrentAdds(t *testing.T) {
-	c := together(t, newStore(t), func(c *conversation.Conversation, w int) {
+	c := together(t, storetest.NewTicking(t), func(c *conversation.Conversation, w int) {
 		for i := range rounds {
 			assert.NoError(t, c.AddMessage(bg, user(fmt.Sprintf("%d/%02d", w, i))))
 		}
@@ -70,7 +71,7 @@ func TestConcurrentAdds(t *testing.T) {
 //
 // feature: branches/one-manager
 func TestConcurrentChanges(t *testing.T) {
-	c := together(t, newStore(t), func(c *conversation.Conversation, w int) {
+	c := together(t, storetest.NewTicking(t), func(c *conversation.Conversation, w int) {
 		for i := range rounds {
 			name := fmt.Sprintf("%d/%02d", w, i)
 			assert.NoError(t, c.AddMessage(bg, user(name)))
@@ -115,7 +116,7 @@ func TestConcurrentChanges(t *testing.T) {
 }
 
 func TestConcurrentMergesAddNothingTwice(t *testing.T) {
-	s := newStore(t)
+	s := storetest.NewTicking(t)
 	first := open(t, s)
 	fork(t, first, "Idea")
 	say(t, first, "a", "b", "c")
@@ -129,7 +130,7 @@ func TestConcurrentMergesAddNothingTwice(t *testing.T) {
 
 // TestConcurrentDeletes deletes the current branch under those who add to it.
 func TestConcurrentDeletes(t *testing.T) {
-	together(t, newStore(t), func(c *conversation.Conversation, w int) {
+	together(t, storetest.NewTicking(t), func(c *conversation.Conversation, w int) {
 		for i := range rounds {
 			id := fmt.Sprintf("%d/%d", w, i)
 			_, err := c.CreateBranch(bg, id, id, nil)

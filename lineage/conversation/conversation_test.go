@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -17,7 +18,7 @@ import (
 
 // feature: branches/main
 func TestOpenMakesMain(t *testing.T) {
-	s := newStore(t)
+	s := storetest.NewTicking(t)
 	c := open(t, s)
 	b, err := c.CurrentBranch(bg)
 	require.NoError(t, err)
@@ -34,7 +35,7 @@ func TestOpenMakesMain(t *testing.T) {
 
 // feature: branches/kept
 func TestOpenGoesOn(t *testing.T) {
-	s := newStore(t)
+	s := storetest.NewTicking(t)
 	idea := fork(t, open(t, s), "Idea")
 	require.Equal(t, idea.ID, currentID(t, open(t, s)))
 	c, err := conversation.Open(bg, s, "session", conversation.Options{StartOnMain: true})
@@ -43,7 +44,7 @@ func TestOpenGoesOn(t *testing.T) {
 }
 
 func TestOpenOfAnotherUser(t *testing.T) {
-	store := newStore(t)
+	store := storetest.NewTicking(t)
 	_, err := conversation.Open(bg, store, "shared", conversation.Options{UserID: "alice"})
 	require.NoError(t, err)
 	_, err = conversation.Open(bg, store, "shared", conversation.Options{UserID: "bob"})
@@ -55,7 +56,7 @@ func TestOpenOfAnotherUser(t *testing.T) {
 }
 
 func TestOpenRefusesNoSession(t *testing.T) {
-	s := newStore(t)
+	s := storetest.NewTicking(t)
 	for _, id := range []string{"", " ", "\xff"} {
 		_, err := conversation.Open(bg, s, id, conversation.Options{})
 		require.ErrorIs(t, err, lineage.ErrInvalid)
@@ -63,7 +64,7 @@ func TestOpenRefusesNoSession(t *testing.T) {
 }
 
 func TestOpenThreadOfOthers(t *testing.T) {
-	s := newStore(t)
+	s := storetest.NewTicking(t)
 	thread, err := s.CreateThread(bg, lineage.ThreadOptions{SourceID: "session"})
 	require.NoError(t, err)
 	active, err := thread.Active(bg)
@@ -101,7 +102,7 @@ func TestOpenThreadOfOthers(t *testing.T) {
 //
 // feature: branches/main
 func TestOpenWithoutActive(t *testing.T) {
-	s := newStore(t)
+	s := storetest.NewTicking(t)
 	c := open(t, s)
 	say(t, c, "a")
 	fork(t, c, "Idea")
@@ -339,7 +340,7 @@ func TestHistoryAndTree(t *testing.T) {
 
 // feature: branches/messages
 func TestSetMessages(t *testing.T) {
-	s := newStore(t)
+	s := storetest.NewTicking(t)
 	c := open(t, s)
 	say(t, c, "a", "b", "c")
 	active, err := c.Thread().Active(bg)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/conversation"
 )
@@ -108,7 +109,7 @@ func TestListenerPanics(t *testing.T) {
 
 // feature: branches/events-all
 func TestEventsOfOtherManagers(t *testing.T) {
-	s := newStore(t)
+	s := storetest.NewTicking(t)
 	open := func(id string) *conversation.Conversation {
 		c, err := conversation.Open(bg, s, id, conversation.Options{})
 		require.NoError(t, err)

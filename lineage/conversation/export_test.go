@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -38,7 +39,7 @@ func TestExport(t *testing.T) {
 	writeSession(t, root, "one", files)
 	writeSession(t, root, "two", map[string]string{"main.json": `{"id":"main","name":"M","messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"t"}]},` +
 		`{"role":"user","content":[{"type":"text","text":"x"}]}],"createdAt":"2025-01-01T00:00:00.000Z","updatedAt":"2025-01-02T00:00:00.000Z","color":{"r":1.0},"<x>":"&"}`})
-	s := newStore(t)
+	s := storetest.NewTicking(t)
 	importFrom(t, s, root)
 	report := exportTo(t, s, again, conversation.ExportOptions{})
 	require.Equal(t, conversation.ExportReport{Sessions: 2, Branches: 3}, report)
@@ -63,7 +64,7 @@ func TestExport(t *testing.T) {
 	require.NoError(t, c.AddMessage(bg, user("e")))
 	require.NoError(t, c.RenameBranch(bg, "child", "Renamed"))
 	exportTo(t, s, again, conversation.ExportOptions{Sessions: []string{"one"}})
-	other := newStore(t)
+	other := storetest.NewTicking(t)
 	require.Empty(t, importFrom(t, other, again).Skipped)
 	theirs, err := conversation.Open(bg, other, "one", conversation.Options{})
 	require.NoError(t, err)
@@ -142,7 +143,7 @@ func gathered[T any](t require.TestingT, all iter.Seq2[T, error]) (list []T) {
 // The file of a branch that was deleted is reported, and with Prune deleted. Other files stay.
 func TestExportOfDeletedBranch(t *testing.T) {
 	root := t.TempDir()
-	s := newStore(t)
+	s := storetest.NewTicking(t)
 	c := open(t, s)
 	say(t, c, "a")
 	fork(t, c, "Idea")
@@ -171,7 +172,7 @@ func TestExportOfDeletedBranch(t *testing.T) {
 
 // A thread without a source id has no name for its folder, which is reported.
 func TestExportWithoutSourceID(t *testing.T) {
-	s := newStore(t)
+	s := storetest.NewTicking(t)
 	thread, err := s.CreateThread(bg, lineage.ThreadOptions{})
 	require.NoError(t, err)
 	report := exportTo(t, s, t.TempDir(), conversation.ExportOptions{})
@@ -180,7 +181,7 @@ func TestExportWithoutSourceID(t *testing.T) {
 }
 
 func TestExportOdd(t *testing.T) {
-	s := newStore(t)
+	s := storetest.NewTicking(t)
 	c, err := conversation.Open(bg, s, "odd", conversation.Options{})
 	require.NoError(t, err)
 	_, err = c.CreateBranch(bg, "../escape", "Out", nil)
@@ -228,7 +229,7 @@ func TestExportOdd(t *testing.T) {
 // feature: branches/files-lock
 func TestExportUnderLock(t *testing.T) {
 	root := t.TempDir()
-	s := newStore(t)
+	s := storetest.NewTicking(t)
 	c := open(t, s)
 	say(t, c, "a")
 	fork(t, c, "Idea")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -59,7 +60,7 @@ func saidOn(t require.TestingT, c *conversation.Conversation, id string) []strin
 //
 // feature: branches/files-read
 func TestImport(t *testing.T) {
-	root, s := t.TempDir(), newStore(t)
+	root, s := t.TempDir(), storetest.NewTicking(t)
 	writeSession(t, root, "one", map[string]string{
 		"main.json":      branchJSON("main", "First", "", 0, "a", "b", "c"),
 		"branch_x.json":  branchJSON("branch_x", "Try x", "main", 2, "a", "b", "X", "Y"),
@@ -133,7 +134,7 @@ func TestImport(t *testing.T) {
 
 // The main branch is current also where it is empty, and a branch that was empty is continued by a later import.
 func TestImportEmptyBranches(t *testing.T) {
-	root, s := t.TempDir(), newStore(t)
+	root, s := t.TempDir(), storetest.NewTicking(t)
 	writeSession(t, root, "one", map[string]string{
 		"main.json": branchJSON("main", "First", "", 0), "a.json": branchJSON("a", "A", "main", 0, "x"), "b.json": branchJSON("b", "B", "a", 0),
 	})
@@ -157,7 +158,7 @@ func TestImportEmptyBranches(t *testing.T) {
 // A name that was changed in a file arrives, unless the branch was renamed here later. One that was changed here stays
 // while its file has the name that it had.
 func TestImportNames(t *testing.T) {
-	root, s := t.TempDir(), newStore(t)
+	root, s := t.TempDir(), storetest.NewTicking(t)
 	file := func(id, name, updated string, contents ...string) {
 		text := branchJSON(id, name, "", 0, contents...)
 		writeSession(t, root, "one", map[string]string{id + ".json": strings.Replace(text, fmt.Sprintf("2025-03-02T10:00:0%d", len(contents)), updated, 1)})
@@ -193,7 +194,7 @@ func TestImportNames(t *testing.T) {
 }
 
 func TestImportKeepsMessages(t *testing.T) {
-	root, s := t.TempDir(), newStore(t)
+	root, s := t.TempDir(), storetest.NewTicking(t)
 	writeSession(t, root, "s", map[string]string{"main.json": `{"id":"main","name":"Main conversation","messages":[
 		{"role":"system","content":"Be brief <now>"},
 		{"role":"user","content":[{"type":"text","text":"look"},{"type":"image_url","image_url":{"url":"data:,"}}]},

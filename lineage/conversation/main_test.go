@@ -2,14 +2,13 @@ package conversation_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/conversation"
 )
@@ -21,19 +20,6 @@ func TestMain(m *testing.M) {
 
 var bg = context.Background()
 
-// newStore opens a store whose clock moves on by a second each time it is looked at.
-func newStore(t testing.TB) *lineage.Store {
-	t.Helper()
-	var seconds atomic.Int64
-	start := time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC)
-	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal, Now: func() time.Time {
-		return start.Add(time.Duration(seconds.Add(1)) * time.Second)
-	}})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return s
-}
-
 func open(t require.TestingT, s *lineage.Store) *conversation.Conversation {
 	c, err := conversation.Open(bg, s, "session", conversation.Options{})
 	require.NoError(t, err)
@@ -42,7 +28,7 @@ func open(t require.TestingT, s *lineage.Store) *conversation.Conversation {
 
 func newConversation(t testing.TB, contents ...string) *conversation.Conversation {
 	t.Helper()
-	c := open(t, newStore(t))
+	c := open(t, storetest.NewTicking(t))
 	say(t, c, contents...)
 	return c
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/conversation"
 )
@@ -34,7 +35,7 @@ var messages = []conversation.Message{
 }
 
 func TestMessagesReadBackEqual(t *testing.T) {
-	s := newStore(t)
+	s := storetest.NewTicking(t)
 	c := open(t, s)
 	for _, m := range messages {
 		require.NoError(t, c.AddMessage(bg, m))
@@ -118,7 +119,7 @@ func TestMessageRefusals(t *testing.T) {
 }
 
 func TestErasedMessage(t *testing.T) {
-	s := newStore(t)
+	s := storetest.NewTicking(t)
 	c := open(t, s)
 	say(t, c, "secret", "b")
 	require.NoError(t, s.Erase(bg, content.Sum([]byte("secret"))))
@@ -174,7 +175,7 @@ func TestNoSharedMemory(t *testing.T) {
 
 // Messages of other formats, such as those of imported archives, are read as what they say.
 func TestMessagesOfOtherFormats(t *testing.T) {
-	s := newStore(t)
+	s := storetest.NewTicking(t)
 	thread, err := s.CreateThread(bg, lineage.ThreadOptions{SourceID: "session"})
 	require.NoError(t, err)
 	active, err := thread.Active(bg)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/engine"
 )
@@ -14,7 +15,7 @@ import (
 // openChat opens a chat with n messages.
 func openChat(b *testing.B, messages int) *engine.Engine {
 	ctx := context.Background()
-	e, err := engine.Open(ctx, chat.On(newStore(b)), engine.Options{ChatID: "c", UserID: "ada"})
+	e, err := engine.Open(ctx, chat.On(storetest.New(b)), engine.Options{ChatID: "c", UserID: "ada"})
 	require.NoError(b, err)
 	for i := range messages {
 		require.NoError(b, e.Set(engine.User(fmt.Sprint("message ", i))))

@@ -12,19 +12,13 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
 	"github.com/lineage-store/lineage/lineage/engine"
 	"github.com/lineage-store/lineage/lineage/engine/enginetest"
 )
-
-func newStore(t testing.TB) *lineage.Store {
-	s, err := lineage.Open(context.Background(), t.TempDir(), lineage.Options{Durability: lineage.Normal})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return s
-}
 
 //test:norace
 func TestEngine(t *testing.T) { engines(t, enginetest.RunSequential) }
@@ -36,7 +30,7 @@ func TestEngineConcurrent(t *testing.T) {
 
 func engines(t *testing.T, run func(*testing.T, enginetest.Config)) {
 	run(t, enginetest.Config{New: func(t testing.TB) chat.Store {
-		s := newStore(t)
+		s := storetest.New(t)
 		return chattest.Repeating(chat.On(s), s)
 	}})
 }
@@ -44,7 +38,7 @@ func engines(t *testing.T, run func(*testing.T, enginetest.Config)) {
 // The library can rename and delete branches while an engine is open.
 func TestBranchesChangedByTheLibrary(t *testing.T) {
 	ctx := context.Background()
-	store := newStore(t)
+	store := storetest.New(t)
 	open := func() *engine.Engine {
 		e, err := engine.Open(ctx, chat.On(store), engine.Options{ChatID: "c", UserID: "ada"})
 		require.NoError(t, err)
@@ -99,7 +93,7 @@ func TestBranchesChangedByTheLibrary(t *testing.T) {
 // A new version is derived from the one before it, also where its text was said before.
 func TestProvenanceOfVersions(t *testing.T) {
 	ctx := context.Background()
-	store := newStore(t)
+	store := storetest.New(t)
 	e, err := engine.Open(ctx, chat.On(store), engine.Options{ChatID: "c", UserID: "ada"})
 	require.NoError(t, err)
 	says := func(id, text string) engine.Fragment {
@@ -144,7 +138,7 @@ func (b blocked) Append(ctx context.Context, r chat.AppendRequest) (chat.Ref, er
 // Messages set during a save are not lost, and Set does not wait for the save.
 func TestSetDuringSave(t *testing.T) {
 	ctx := context.Background()
-	b := blocked{chat.On(newStore(t)), make(chan struct{}), make(chan struct{})}
+	b := blocked{chat.On(storetest.New(t)), make(chan struct{}), make(chan struct{})}
 	e, err := engine.Open(ctx, b, engine.Options{ChatID: "c", UserID: "ada"})
 	require.NoError(t, err)
 	require.NoError(t, e.Set(engine.User("first")))
@@ -168,7 +162,7 @@ func TestSetDuringSave(t *testing.T) {
 
 func TestMetadataKeepsItsBytes(t *testing.T) {
 	ctx := context.Background()
-	store := chat.On(newStore(t))
+	store := chat.On(storetest.New(t))
 	_, err := store.CreateChat(ctx, chat.Chat{ID: "c", UserID: "ada", Metadata: json.RawMessage(`{ "b" : 1.0,  "a":[1, 2] }`)})
 	require.NoError(t, err)
 	e, err := engine.Open(ctx, store, engine.Options{ChatID: "c", UserID: "ada", Metadata: json.RawMessage(`{"b":2e0}`)})

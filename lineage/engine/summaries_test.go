@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/engine"
@@ -25,7 +26,7 @@ func (counting) Summarize(_ context.Context, passages []lineage.Passage) (lineag
 // feature: engine/summaries
 func TestResolveWithSummaries(t *testing.T) {
 	ctx := context.Background()
-	store := newStore(t)
+	store := storetest.New(t)
 	chats := chat.On(store)
 	e, err := engine.Open(ctx, chats, engine.Options{ChatID: "c", UserID: "ada"})
 	require.NoError(t, err)
@@ -93,7 +94,7 @@ func TestResolveWithSummaries(t *testing.T) {
 // A message replaced during its save is a new version; one removed during its save is saved.
 func TestChangedDuringSave(t *testing.T) {
 	ctx := context.Background()
-	b := blocked{chat.On(newStore(t)), make(chan struct{}), make(chan struct{})}
+	b := blocked{chat.On(storetest.New(t)), make(chan struct{}), make(chan struct{})}
 	e, err := engine.Open(ctx, b, engine.Options{ChatID: "c", UserID: "ada"})
 	require.NoError(t, err)
 	require.NoError(t, e.Set(engine.AssistantText("one", "1"), engine.AssistantText("two", "2")))
@@ -122,7 +123,7 @@ func TestChangedDuringSave(t *testing.T) {
 // feature: engine/any-branch
 func TestEngineOnContext(t *testing.T) {
 	ctx := context.Background()
-	store := newStore(t)
+	store := storetest.New(t)
 	chats := chat.On(store)
 	e, err := engine.Open(ctx, chats, engine.Options{ChatID: "c", UserID: "ada"})
 	require.NoError(t, err)
@@ -162,7 +163,7 @@ func TestEngineOnContext(t *testing.T) {
 // feature: lineage/document-latest
 func TestResolveRevisions(t *testing.T) {
 	ctx := context.Background()
-	store := newStore(t)
+	store := storetest.New(t)
 	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{SourceID: "c", UserID: "ada"})
 	require.NoError(t, err)
 	main, err := thread.Active(ctx)

@@ -18,9 +18,11 @@ import (
 
 // readFrom reads the lines of an open file up to an offset.
 func (r *run) readFrom(ctx context.Context, f *file, opened *os.File, now stamp, end int64) error {
-	err := r.readLines(ctx, f, opened, now, end, false)
+	fresh := false
+	err := r.readLines(ctx, f, opened, now, end, fresh)
 	if errors.Is(err, importer.ErrStale) {
-		err = r.readLines(ctx, f, opened, now, end, true)
+		fresh = true
+		err = r.readLines(ctx, f, opened, now, end, fresh)
 	}
 	if errors.Is(err, archive.ErrCannotGrow) {
 		return r.importFile(ctx, f)

@@ -66,8 +66,10 @@ func (r *run) readAgain(ctx context.Context, f *file, folder *folder) error {
 		return &importer.StoreError{Err: err}
 	}
 	r.options.Events(Event{Kind: Reading, Agent: f.agent(), Path: f.path, Done: r.done, Total: max(r.total, r.done)})
-	if err = r.readRecorded(ctx, f, folder, found, true); errors.Is(err, importer.ErrStale) {
-		err = r.readRecorded(ctx, f, folder, found, false)
+	known := true
+	if err = r.readRecorded(ctx, f, folder, found, known); errors.Is(err, importer.ErrStale) {
+		known = false
+		err = r.readRecorded(ctx, f, folder, found, known)
 	}
 	return err
 }

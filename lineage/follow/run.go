@@ -36,7 +36,8 @@ type run struct {
 	withRows []*file
 	unsaved  []*file
 	saveAt   time.Time
-	// folderErrors are the reported errors of folders, by path. changedFolders are those that are not saved, "" for none.
+	// folderErrors are the reported errors of folders, by path. changedFolders are those that changed since they were saved; ""
+	// is a folder that can be read again.
 	folderErrors, changedFolders map[string]string
 
 	// done and total are numbers of bytes: those read, and those to read, since the last Waiting. count is the number

@@ -39,7 +39,7 @@ func tryGuard(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := vfs.TryLock(f, false); err != nil {
+	if err := vfs.TryLock(f, vfs.Exclusive); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	if !isCurrent(f) {

@@ -53,10 +53,10 @@ func TestRemovedGuardIsNotCurrent(t *testing.T) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	require.NoError(t, err)
 	defer f.Close()
-	require.ErrorIs(t, vfs.TryLock(f, false), vfs.ErrBusy)
+	require.ErrorIs(t, vfs.TryLock(f, vfs.Exclusive), vfs.ErrBusy)
 	leaveGuard(owner)
 
-	require.NoError(t, vfs.TryLock(f, false))
+	require.NoError(t, vfs.TryLock(f, vfs.Exclusive))
 	require.False(t, isCurrent(f), "removed")
 	next, err := tryGuard(path)
 	require.NoError(t, err)

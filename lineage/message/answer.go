@@ -22,20 +22,34 @@ type Answer struct {
 	LastStated bool
 }
 
-// read reads an object with numbers of tokens. Its keys identify the format. ok is false if it has no numbers.
+// read reads an object with numbers of tokens. ok is false if it has none.
 func (a *Answer) read(raw []byte) (ok bool) {
 	u := pairsOf(raw)
-	details := func(keys ...string) pairs {
-		for _, key := range keys {
-			if rawjson.IsObject(u.get(key)) {
-				return pairsOf(u.get(key))
-			}
-		}
-		return nil
+	c := readCounts(u)
+	c.into(&a.Tokens)
+	if split := details(u, "cache_creation"); split != nil {
+		a.Tokens.setHourly(split, c.written)
 	}
-	c := counts{}
-	in := details("input_tokens_details", "prompt_tokens_details", "input_token_details", "inputTokenDetails", "cache")
-	out := details("output_tokens_details", "completion_tokens_details", "output_token_details", "outputTokenDetails")
+	switch tier := u.text("service_tier"); tier {
+	case "", "standard", "default", "auto":
+	default:
+		a.Tier = tier
+	}
+	if speed := u.text("speed"); speed != "" && speed != "standard" && a.Tier == "" {
+		a.Tier = speed
+	}
+	if a.Cost == "" {
+		if a.Cost = cost(u.get("cost")); a.Cost == "" {
+			a.Cost = cost(rawjson.Last(u.get("cost"), "total"))
+		}
+	}
+	return a.Tokens.known != 0 || c.total != nil
+}
+
+// readCounts reads the numbers of an object. Its keys identify the format.
+func readCounts(u pairs) (c counts) {
+	in := details(u, "input_tokens_details", "prompt_tokens_details", "input_token_details", "inputTokenDetails", "cache")
+	out := details(u, "output_tokens_details", "completion_tokens_details", "output_token_details", "outputTokenDetails")
 	c.input = first(u, "input_tokens", "prompt_tokens", "promptTokenCount", "inputTokens", "promptTokens", "input")
 	c.output = first(u, "output_tokens", "completion_tokens", "candidatesTokenCount", "outputTokens", "completionTokens", "output")
 	c.total = first(u, "total_tokens", "totalTokenCount", "totalTokens", "total")
@@ -52,39 +66,39 @@ func (a *Answer) read(raw []byte) (ok bool) {
 		c.reasoning = first(out, "reasoning_tokens", "reasoning", "reasoningTokens")
 	}
 	c.tool = first(u, "toolUsePromptTokenCount", "tool")
-	switch {
-	case u.get("cache_read_input_tokens") != nil, u.get("cache_creation_input_tokens") != nil, u.get("cacheRead") != nil, rawjson.IsObject(u.get("cache")):
+	if u.get("cache_read_input_tokens") != nil || u.get("cache_creation_input_tokens") != nil || u.get("cacheRead") != nil || rawjson.IsObject(u.get("cache")) {
 		c.apart = true // Anthropic, pi, OpenCode: the input does not include cached tokens
 	}
 	if u.get("candidatesTokenCount") != nil || u.get("thoughts") != nil || rawjson.IsObject(u.get("cache")) {
 		c.outputApart() // Gemini, OpenCode
 	}
-	c.into(&a.Tokens)
-	if split := details("cache_creation"); split != nil {
-		short, hour := first(split, "ephemeral_5m_input_tokens"), first(split, "ephemeral_1h_input_tokens")
-		if hour != nil {
-			a.Tokens.Set(CacheWrite1h, *hour)
-			rest := int64(0)
-			if c.written != nil && *c.written > *hour {
-				rest = *c.written - *hour
-			} else if c.written == nil && short != nil {
-				rest = *short
-			}
-			a.Tokens.Set(CacheWrite, rest)
+	return c
+}
+
+// details returns the first member of u under one of some keys that is an object.
+func details(u pairs, keys ...string) pairs {
+	for _, key := range keys {
+		if rawjson.IsObject(u.get(key)) {
+			return pairsOf(u.get(key))
 		}
 	}
-	switch tier := u.text("service_tier"); tier {
-	case "", "standard", "default", "auto":
-	default:
-		a.Tier = tier
+	return nil
+}
+
+// setHourly sets the tokens that were written to the cache for an hour, and those for five minutes. written is the sum of both
+// if the record states it.
+func (t *Tokens) setHourly(split pairs, written *int64) {
+	short, hour := first(split, "ephemeral_5m_input_tokens"), first(split, "ephemeral_1h_input_tokens")
+	if hour == nil {
+		return
 	}
-	if speed := u.text("speed"); speed != "" && speed != "standard" && a.Tier == "" {
-		a.Tier = speed
+	t.Set(CacheWrite1h, *hour)
+	rest := int64(0)
+	switch {
+	case written != nil:
+		rest = max(*written-*hour, 0)
+	case short != nil:
+		rest = *short
 	}
-	if a.Cost == "" {
-		if a.Cost = cost(u.get("cost")); a.Cost == "" {
-			a.Cost = cost(rawjson.Last(u.get("cost"), "total"))
-		}
-	}
-	return a.Tokens.known != 0 || c.total != nil
+	t.Set(CacheWrite, rest)
 }

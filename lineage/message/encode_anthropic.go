@@ -13,13 +13,39 @@ const begun = "(The assistant begins.)"
 
 // anthropic writes turns as messages of the Messages API, with alternating roles.
 func (e *encoder) anthropic(turns []*turn) {
-	var messages []*turn
+	messages := e.alternating(turns)
+	if len(messages) == 0 {
+		return
+	}
+	e.trimEnd(messages[len(messages)-1])
+	if messages[0].role == "assistant" {
+		e.items = append(e.items, new(object).text("role", "user").text("content", begun).bytes())
+		e.loseWhole(messages[0].units[0].message, "the user begins a conversation: a text of the user stands before it")
+	}
+	for _, t := range messages {
+		if given, ok := e.intact(t.units); ok {
+			e.items = append(e.items, given)
+			continue
+		}
+		var blocks []json.RawMessage
+		for _, u := range t.units {
+			blocks = append(blocks, e.block(u))
+		}
+		o := new(object).text("role", t.role)
+		if len(t.units) == 1 && t.units[0].isText {
+			o.text("content", t.units[0].p.Text)
+		} else {
+			o.raw("content", list(blocks))
+		}
+		e.items = append(e.items, o.bytes())
+	}
+}
+
+// alternating joins the turns of each side. What is left of a turn of the assistant ends with something other than reasoning.
+func (e *encoder) alternating(turns []*turn) (messages []*turn) {
 	add := func(t *turn) {
 		if t.role == "assistant" {
-			for n := len(t.units); n > 0 && t.units[n-1].p.Kind == ReasoningKind; n = len(t.units) {
-				e.lose(t.units[n-1], "reasoning that nothing follows: left out")
-				t.units = t.units[:n-1]
-			}
+			e.trimReasoning(t)
 		}
 		switch n := len(messages); {
 		case len(t.units) == 0:
@@ -47,30 +73,14 @@ func (e *encoder) anthropic(turns []*turn) {
 	if run != nil {
 		add(run)
 	}
-	if len(messages) == 0 {
-		return
-	}
-	e.trimEnd(messages[len(messages)-1])
-	if messages[0].role == "assistant" {
-		e.items = append(e.items, new(object).text("role", "user").text("content", begun).bytes())
-		e.loseWhole(messages[0].units[0].message, "the user begins a conversation: a text of the user stands before it")
-	}
-	for _, t := range messages {
-		if given, ok := e.intact(t.units); ok {
-			e.items = append(e.items, given)
-			continue
-		}
-		var blocks []json.RawMessage
-		for _, u := range t.units {
-			blocks = append(blocks, e.block(u))
-		}
-		o := new(object).text("role", t.role)
-		if len(t.units) == 1 && t.units[0].isText {
-			o.text("content", t.units[0].p.Text)
-		} else {
-			o.raw("content", list(blocks))
-		}
-		e.items = append(e.items, o.bytes())
+	return messages
+}
+
+// trimReasoning removes reasoning from the end of a turn.
+func (e *encoder) trimReasoning(t *turn) {
+	for n := len(t.units); n > 0 && t.units[n-1].p.Kind == ReasoningKind; n = len(t.units) {
+		e.lose(t.units[n-1], "reasoning that nothing follows: left out")
+		t.units = t.units[:n-1]
 	}
 }
 

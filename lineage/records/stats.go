@@ -2,8 +2,8 @@ package records
 
 import (
 	"context"
-	"iter"
 
+	"github.com/lineage-store/lineage/internal/pages"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -36,18 +36,18 @@ func OfStats(ctx context.Context, store *lineage.Store, exact bool, progress fun
 func (r *Stats) countCopies(ctx context.Context, store *lineage.Store, s backend.Snapshot, progress func(done, total int64)) error {
 	var tips []lineage.SpanRef
 	done := int64(0)
-	for batch, err := range tipsOf(ctx, s) {
+	for contexts, err := range pages.Of(s.Contexts(ctx, lineage.ThreadID{}, lineage.ContextID{}), contextsAtOnce) {
 		if err != nil {
 			return err
 		}
-		lengths, err := lengthsOf(ctx, s, batch)
+		lengths, err := lengthsOf(ctx, s, contexts)
 		if err != nil {
 			return err
 		}
-		for i, tip := range batch {
+		for i := range contexts {
 			r.CopiedMessages += lengths[i]
 			if lengths[i] > 0 && r.CopiedExact {
-				tips = append(tips, tip)
+				tips = append(tips, contexts[i].Tip)
 			}
 			if done++; progress != nil {
 				progress(done, int64(r.Contexts))
@@ -67,27 +67,11 @@ func (r *Stats) countCopies(ctx context.Context, store *lineage.Store, s backend
 	return nil
 }
 
-// tipsOf yields the tips of all contexts, contextsAtOnce at a time.
-func tipsOf(ctx context.Context, s backend.Snapshot) iter.Seq2[[]lineage.SpanRef, error] {
-	return func(yield func([]lineage.SpanRef, error) bool) {
-		var batch []lineage.SpanRef
-		for c, err := range s.Contexts(ctx, lineage.ThreadID{}, lineage.ContextID{}) {
-			if batch = append(batch, c.Tip); err != nil || len(batch) == contextsAtOnce {
-				if !yield(batch, err) || err != nil {
-					return
-				}
-				batch = nil
-			}
-		}
-		yield(batch, nil)
-	}
-}
-
-// lengthsOf returns the lengths of the histories that end at some tips.
-func lengthsOf(ctx context.Context, s backend.Snapshot, tips []lineage.SpanRef) ([]uint64, error) {
+// lengthsOf returns the lengths of the histories of some contexts.
+func lengthsOf(ctx context.Context, s backend.Snapshot, contexts []backend.Context) ([]uint64, error) {
 	var ids []structure.RunID
-	for _, tip := range tips {
-		if !tip.IsZero() {
+	for i := range contexts {
+		if tip := contexts[i].Tip; !tip.IsZero() {
 			ids = append(ids, tip.Run)
 		}
 	}
@@ -95,15 +79,16 @@ func lengthsOf(ctx context.Context, s backend.Snapshot, tips []lineage.SpanRef) 
 	if err != nil {
 		return nil, err
 	}
-	lengths := make([]uint64, len(tips))
-	for i, tip := range tips {
-		if i > 0 && !tips[i-1].IsZero() && tip.Run == tips[i-1].Run { // often: forks of one context share a run
-			lengths[i] = lengths[i-1] + tip.Seq - tips[i-1].Seq
-			continue
-		}
-		if lengths[i], err = structure.Position(tip, func(id structure.RunID) (structure.RunInfo, error) { return runs[id], nil }); err != nil {
+	lengths := make([]uint64, len(contexts))
+	var before lineage.SpanRef
+	for i := range contexts {
+		tip := contexts[i].Tip
+		if !before.IsZero() && tip.Run == before.Run { // often: forks of one context share a run
+			lengths[i] = lengths[i-1] + tip.Seq - before.Seq
+		} else if lengths[i], err = structure.Position(tip, func(id structure.RunID) (structure.RunInfo, error) { return runs[id], nil }); err != nil {
 			return nil, err
 		}
+		before = tip
 	}
 	return lengths, nil
 }

@@ -58,7 +58,7 @@ func (r *texts) code(language, code string) (made template.HTML, all bool) {
 	made, whole := highlighted(ctx, language, code)
 	elapsed := time.Since(began)
 	r.left -= elapsed
-	if !whole && elapsed < codeTime {
+	if !whole && elapsed < codeTime { // the time of the request ended, and not that of a code
 		return made, false
 	}
 	rendered.put(key, made, true)

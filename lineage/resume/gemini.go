@@ -43,32 +43,50 @@ const (
 
 var geminiFolder = regexp.MustCompile(`^[a-z0-9-]+$`)
 
-// geminiProject returns the folder of a project below the agent's, empty if it has none.
+// geminiProject returns the name of the project's folder below the agent's, empty if it has none. The agent's registry names
+// it; a registry that is missing or wrong does not matter where a folder has the marker.
 func (s *Session) geminiProject() string {
-	isOf := func(name string, unmarked bool) bool {
-		owner, err := vfs.ReadFile(filepath.Join(s.Root, name, geminiMarker), maxConfig)
-		if err != nil {
-			return unmarked && os.IsNotExist(err)
-		}
-		return strings.TrimSpace(string(owner)) == s.Dir
-	}
-	if raw, err := vfs.ReadFile(filepath.Join(filepath.Dir(s.Root), "projects.json"), maxConfig); err == nil {
-		var registry struct {
-			Projects map[string]string `json:"projects"`
-		}
-		if json.Unmarshal(raw, &registry) == nil {
-			if name := registry.Projects[s.Dir]; geminiFolder.MatchString(name) && isOf(name, true) {
-				return name
-			}
+	if name := s.geminiRegistered(); name != "" {
+		owner, err := s.geminiOwner(name)
+		if err == nil && owner == s.Dir || os.IsNotExist(err) {
+			return name
 		}
 	}
 	entries, _ := os.ReadDir(s.Root) // a folder that does not exist has no entries
 	for _, e := range entries {
-		if e.IsDir() && isOf(e.Name(), false) {
+		if !e.IsDir() {
+			continue
+		}
+		if owner, err := s.geminiOwner(e.Name()); err == nil && owner == s.Dir {
 			return e.Name()
 		}
 	}
 	return ""
+}
+
+// geminiRegistered returns the folder that the agent's registry has for the project, empty for none.
+func (s *Session) geminiRegistered() string {
+	raw, err := vfs.ReadFile(filepath.Join(filepath.Dir(s.Root), "projects.json"), maxConfig)
+	if err != nil {
+		return ""
+	}
+	var registry struct {
+		Projects map[string]string `json:"projects"`
+	}
+	if json.Unmarshal(raw, &registry) != nil {
+		return ""
+	}
+	name := registry.Projects[s.Dir]
+	if !geminiFolder.MatchString(name) {
+		return ""
+	}
+	return name
+}
+
+// geminiOwner returns the path of the project that a folder is marked with.
+func (s *Session) geminiOwner(folder string) (string, error) {
+	raw, err := vfs.ReadFile(filepath.Join(s.Root, folder, geminiMarker), maxConfig)
+	return strings.TrimSpace(string(raw)), err
 }
 
 type geminiHeader struct {

@@ -100,7 +100,8 @@ func (r *reporter) readTotals(ctx context.Context) error {
 			g.time *= quarter
 		}
 		if r.byBranch() {
-			p, err := r.attributions.of(ctx, g.run, true, 0)
+			const branches = true
+			p, err := r.attributions.of(ctx, g.run, branches, 0)
 			if err != nil || len(p.ends) > 1 {
 				several[g.run] = true
 				return err
@@ -340,7 +341,8 @@ func (r *reporter) count(ctx context.Context, all []sighting, first int64) error
 	}
 	g := &answerGroup{run: c.run, seq: c.seq, model: c.model, time: c.time, input: c.input(), known: c.known, sums: c.sums}
 	if r.thread != 0 {
-		p, err := r.attributions.of(ctx, cmp.Or(first, c.run), false, 0)
+		const branches = false
+		p, err := r.attributions.of(ctx, cmp.Or(first, c.run), branches, 0)
 		if err != nil {
 			return err
 		}

@@ -341,7 +341,7 @@ func lock(ctx context.Context, path string) (unlock func() error, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
 	for {
-		if err = vfs.TryLock(l, false); err == nil {
+		if err = vfs.TryLock(l, vfs.Exclusive); err == nil {
 			return l.Close, nil
 		}
 		if !errors.Is(err, vfs.ErrBusy) {

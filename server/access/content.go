@@ -3,7 +3,9 @@ package access
 import (
 	"context"
 	"errors"
+	"iter"
 
+	"github.com/lineage-store/lineage/internal/pages"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -56,59 +58,72 @@ func (s *Scope) HasContent(ctx context.Context, view backend.View, id lineage.Co
 	if s.All() {
 		return true, nil
 	}
-	var reach backend.Reach
-	if !thread.IsZero() {
-		t, err := s.thread(ctx, view, thread)
-		if t == nil || err != nil {
-			return false, err
-		}
-		if reach, err = backend.ReachOf(ctx, view, t); err != nil {
-			return false, err
+	uses := FirstUses(view.Where(ctx, id))
+	if thread.IsZero() {
+		return s.hasAny(ctx, view, uses)
+	}
+	t, err := s.thread(ctx, view, thread)
+	if t == nil || err != nil {
+		return false, err
+	}
+	reach, err := backend.ReachOf(ctx, view, t)
+	if err != nil {
+		return false, err
+	}
+	for use, err := range uses {
+		if err != nil || reach.Has(use.Span) {
+			return err == nil, err
 		}
 	}
-	looked := make(map[structure.RunID]bool)
-	var page []structure.RunID
-	uses := 0
-	for use, err := range view.Where(ctx, id) {
+	return false, nil
+}
+
+// hasAny reports whether one of some uses is in a message that was written for a thread in the scope.
+func (s *Scope) hasAny(ctx context.Context, view backend.View, uses iter.Seq2[structure.UsageID, error]) (bool, error) {
+	for runs, err := range pages.Of(runsOf(uses), UsesAtOnce) {
 		if err != nil {
 			return false, err
 		}
-		if uses++; uses > MaxUses {
-			break
+		has, err := s.HasRuns(ctx, view, runs)
+		if err != nil {
+			return false, err
 		}
-		if reach != nil {
-			if reach.Has(use.Span) {
+		for _, in := range has {
+			if in {
 				return true, nil
 			}
-			continue
 		}
-		if looked[use.Span.Run] {
-			continue
-		}
-		looked[use.Span.Run] = true
-		if page = append(page, use.Span.Run); len(page) < UsesAtOnce {
-			continue
-		}
-		if has, err := s.hasAny(ctx, view, page); has || err != nil {
-			return has, err
-		}
-		page = page[:0]
 	}
-	return s.hasAny(ctx, view, page)
+	return false, nil
 }
 
-// hasAny reports whether one of some runs belongs to a thread in the scope.
-func (s *Scope) hasAny(ctx context.Context, view backend.View, runs []structure.RunID) (bool, error) {
-	if len(runs) == 0 {
-		return false, nil
-	}
-	has, err := s.HasRuns(ctx, view, runs)
-	for _, in := range has {
-		if in {
-			return true, err
+// runsOf yields the runs of uses, each once.
+func runsOf(uses iter.Seq2[structure.UsageID, error]) iter.Seq2[structure.RunID, error] {
+	return func(yield func(structure.RunID, error) bool) {
+		known := make(map[structure.RunID]bool)
+		for use, err := range uses {
+			run := use.Span.Run
+			if err == nil && known[run] {
+				continue
+			}
+			known[run] = true
+			if !yield(run, err) {
+				return
+			}
 		}
 	}
-	return false, err
+}
+
+// FirstUses yields the first MaxUses elements of a sequence.
+func FirstUses[T any](all iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		n := 0
+		for use, err := range all {
+			if n++; err == nil && n > MaxUses || !yield(use, err) {
+				return
+			}
+		}
+	}
 }
 
 func (s *Scope) allows(t *structure.Thread) bool {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/pages"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/server/access"
@@ -84,25 +85,16 @@ type ofContent struct {
 
 // uses calls visit for the uses of a content that the caller may read, until visit returns false.
 func (c *call) uses(ctx context.Context, id content.ID, visit func(*lineage.Entry) (bool, error)) error {
-	may, looked := make(map[structure.RunID]bool), 0
-	var page []*lineage.Entry
-	for e, err := range c.store.Where(ctx, id) {
+	may := make(map[structure.RunID]bool)
+	for page, err := range pages.Of(access.FirstUses(c.store.Where(ctx, id)), access.UsesAtOnce) {
 		if err != nil {
 			return err
-		}
-		if looked++; looked > access.MaxUses {
-			break
-		}
-		if page = append(page, e); len(page) < access.UsesAtOnce {
-			continue
 		}
 		if more, err := c.visitUses(ctx, page, may, visit); err != nil || !more {
 			return err
 		}
-		page = page[:0]
 	}
-	_, err := c.visitUses(ctx, page, may, visit)
-	return err
+	return nil
 }
 
 // visitUses calls visit for those of some uses that the caller may read. may has what is known of their runs.

@@ -159,6 +159,45 @@ type searchInput struct {
 }
 
 func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
+	q, err := c.searchQuery(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	behind := uint64(0)
+	q.Behind = func(commits uint64) { behind = commits }
+	hits, err := c.o.Search(ctx, *q)
+	if err != nil {
+		return nil, err
+	}
+	a := newAnswer(0)
+	for i := range hits {
+		more, err := c.addHit(ctx, a, &hits[i])
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			break
+		}
+	}
+	scope := c.scopeText()
+	if in.Thread != "" {
+		scope = "the conversation"
+	}
+	a.head = fmt.Sprintf("%s in %s.", amount.Plural(len(a.text), "result"), plain.Line(scope))
+	if a.full || len(hits) == q.Limit && q.Limit < maxRows {
+		a.note("There may be more: ask with a larger limit, or search for more words.")
+	}
+	if behind > 0 {
+		a.note("The search index is being made: what the last %s added is not found yet. Ask again in a minute.", amount.Plural(int64(behind), "commit"))
+	}
+	if len(hits) > 0 {
+		a.note("Read around a message with the tool read: thread, and its id as at.")
+	}
+	return a, nil
+}
+
+// searchQuery returns what an input asks for.
+func (c *call) searchQuery(ctx context.Context, in *searchInput) (*SearchQuery, error) {
 	if err := checked(append([]string{in.Query, in.Thread}, in.Roles...)...); err != nil {
 		return nil, err
 	}
@@ -169,8 +208,7 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 	if text == "" {
 		return nil, fmt.Errorf("query: %w: must have words to search for", lineage.ErrInvalid)
 	}
-	limit := rows(in.Limit)
-	q := SearchQuery{Text: text, Roles: in.Roles, Limit: limit}
+	q := &SearchQuery{Text: text, Roles: in.Roles, Limit: rows(in.Limit)}
 	filter := threadsInput{Agent: in.Agent, Since: in.Since, Until: in.Until}
 	among, err := filter.query()
 	if err != nil {
@@ -191,37 +229,7 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 		}
 		q.Thread = t.ID()
 	}
-	behind := uint64(0)
-	q.Behind = func(commits uint64) { behind = commits }
-	hits, err := c.o.Search(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	a := newAnswer(0)
-	for i := range hits {
-		more, err := c.addHit(ctx, a, &hits[i])
-		if err != nil {
-			return nil, err
-		}
-		if !more {
-			break
-		}
-	}
-	scope := c.scopeText()
-	if in.Thread != "" {
-		scope = "the conversation"
-	}
-	a.head = fmt.Sprintf("%s in %s.", amount.Plural(len(a.text), "result"), plain.Line(scope))
-	if a.full || len(hits) == limit && limit < maxRows {
-		a.note("There may be more: ask with a larger limit, or search for more words.")
-	}
-	if behind > 0 {
-		a.note("The search index is being made: what the last %s added is not found yet. Ask again in a minute.", amount.Plural(int64(behind), "commit"))
-	}
-	if len(hits) > 0 {
-		a.note("Read around a message with the tool read: thread, and its id as at.")
-	}
-	return a, nil
+	return q, nil
 }
 
 // The number of threads that are listed per message, and the maximum length of their titles.

@@ -91,24 +91,39 @@ func TestProjectIsAWall(t *testing.T) {
 	}
 }
 
+// attack has a limited and an unlimited client ask for the same.
 func (w *wall) attack(t *testing.T, scope access.Scope) {
-	ctx := t.Context()
 	everything := w.connect(Client{Scope: Everything, Writes: WriteTools()}, nil)
 	limited := w.connect(Client{Scope: fixed(scope), Writes: WriteTools()}, nil)
-	before, err := w.store.View().Head(ctx)
+	before, err := w.store.View().Head(t.Context())
 	require.NoError(t, err)
+	w.attackNames(t, limited)
+	w.findNames(t, everything)
+	w.attackContents(t, limited, everything)
+	w.attackLists(t, limited, everything)
+	w.attackUsage(t, limited, everything, scope)
+	w.attackListed(t, limited)
+	after, err := w.store.View().Head(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, before, after, "nothing was changed")
+}
 
-	// What is asked for may be repeated in an answer; what is not may not.
-	leaks := func(answer, asked string) bool {
-		answer, asked = strings.ToLower(answer), strings.ToLower(asked)
-		for _, step := range []string{"\x00", "~", ":", "@", "/", "."} { // a name is repeated without its steps
-			if part, _, _ := strings.Cut(asked, step); part != "" {
-				answer = strings.ReplaceAll(answer, part, "")
-			}
+// leaks reports whether an answer has something of the other project. What is asked for may be repeated in an answer; what is
+// not may not.
+func (w *wall) leaks(answer, asked string) bool {
+	answer, asked = strings.ToLower(answer), strings.ToLower(asked)
+	for _, step := range []string{"\x00", "~", ":", "@", "/", "."} { // a name is repeated without its steps
+		if part, _, _ := strings.Cut(asked, step); part != "" {
+			answer = strings.ReplaceAll(answer, part, "")
 		}
-		return strings.Contains(answer, secret) || strings.Contains(answer, "/src/b") ||
-			!strings.Contains(asked, short(w.theirs)) && strings.Contains(answer, short(w.theirs))
 	}
+	return strings.Contains(answer, secret) || strings.Contains(answer, "/src/b") ||
+		!strings.Contains(asked, short(w.theirs)) && strings.Contains(answer, short(w.theirs))
+}
+
+// attackNames asks for what has a name, by every name.
+func (w *wall) attackNames(t *testing.T, limited *client) {
+	ctx := t.Context()
 	tried := 0
 	for _, name := range w.names() {
 		for _, call := range []struct {
@@ -139,18 +154,18 @@ func (w *wall) attack(t *testing.T, scope access.Scope) {
 		} {
 			r := limited.call(call.tool, call.args)
 			require.True(t, r.Failed, "%s %v: %s", call.tool, call.args, r.all)
-			require.False(t, leaks(r.all, name), "%s %v: %s", call.tool, call.args, r.all)
+			require.False(t, w.leaks(r.all, name), "%s %v: %s", call.tool, call.args, r.all)
 			tried++
 		}
 		for _, uri := range []string{uriPrefix + escape(name), uriPrefix + short(w.ours) + "/at/" + escape(name), uriPrefix + escape(name) + "/document/" + secret + ".md"} {
 			_, err := limited.ReadResource(ctx, &sdk.ReadResourceParams{URI: uri})
 			require.Error(t, err, uri)
-			require.False(t, leaks(err.Error(), escape(name)) && leaks(err.Error(), uri), "%s: %v", uri, err)
+			require.False(t, w.leaks(err.Error(), escape(name)) && w.leaks(err.Error(), uri), "%s: %v", uri, err)
 		}
 		for prompt, argument := range map[string]string{"continue_from": "position", "compare": "a"} {
 			_, err := limited.GetPrompt(ctx, &sdk.GetPromptParams{Name: prompt, Arguments: map[string]string{argument: name}})
 			require.Error(t, err)
-			require.False(t, leaks(err.Error(), name), "%s: %v", prompt, err)
+			require.False(t, w.leaks(err.Error(), name), "%s: %v", prompt, err)
 			_, err = limited.GetPrompt(ctx, &sdk.GetPromptParams{Name: prompt, Arguments: map[string]string{"thread": name, "a": "@"}})
 			require.Error(t, err)
 		}
@@ -161,10 +176,14 @@ func (w *wall) attack(t *testing.T, scope access.Scope) {
 				Context: &sdk.CompleteContext{Arguments: map[string]string{"thread": name}},
 			})
 			require.Error(t, err, "%v", r)
-			require.False(t, leaks(err.Error(), name))
+			require.False(t, w.leaks(err.Error(), name))
 		}
 	}
-	// The same names are those of something: who may read everything finds most of them.
+	require.Greater(t, tried, 500)
+}
+
+// findNames requires that the names are those of something: who may read everything finds most of them.
+func (w *wall) findNames(t *testing.T, everything *client) {
 	found := 0
 	for _, name := range w.names() {
 		if !everything.call("read", map[string]any{"thread": w.theirs.ID().String(), "at": name}).Failed {
@@ -172,8 +191,10 @@ func (w *wall) attack(t *testing.T, scope access.Scope) {
 		}
 	}
 	require.Greater(t, found, len(w.names())*3/4)
+}
 
-	// What is asked for by its content, or found by words, and what is listed or summed up.
+// attackContents asks for messages by their content.
+func (w *wall) attackContents(t *testing.T, limited, everything *client) {
 	for i, id := range w.contents {
 		for _, asked := range []string{id.String(), id.String()[:10]} {
 			r := limited.call("where", map[string]any{"content": asked})
@@ -184,9 +205,13 @@ func (w *wall) attack(t *testing.T, scope access.Scope) {
 			} else {
 				require.True(t, r.Failed, r.all)
 			}
-			require.False(t, leaks(r.all, asked), r.all)
+			require.False(t, w.leaks(r.all, asked), r.all)
 		}
 	}
+}
+
+// attackLists asks for what is found by words, and for what is listed.
+func (w *wall) attackLists(t *testing.T, limited, everything *client) {
 	for _, c := range []struct {
 		tool string
 		args map[string]any
@@ -200,23 +225,26 @@ func (w *wall) attack(t *testing.T, scope access.Scope) {
 	} {
 		r := limited.call(c.tool, c.args)
 		asked, _ := c.args["query"].(string)
-		require.False(t, leaks(r.all, asked), "%s %v: %s", c.tool, c.args, r.all)
+		require.False(t, w.leaks(r.all, asked), "%s %v: %s", c.tool, c.args, r.all)
 	}
 	for tool, args := range map[string]map[string]any{"search": {"query": secret}, "threads": nil, "read": {"thread": short(w.theirs)}, "tree": {"thread": short(w.theirs)}} {
-		require.True(t, leaks(everything.ok(tool, args).all, ""), tool)
+		require.True(t, w.leaks(everything.ok(tool, args).all, ""), tool)
 	}
 	require.Len(t, limited.ok("search", map[string]any{"query": "said"}).Records, 1)
 	require.Empty(t, limited.ok("search", map[string]any{"query": secret}).Records)
 	require.Len(t, limited.ok("threads", nil).Records, 1)
 	require.Len(t, everything.ok("threads", nil).Records, 2)
+}
 
+// attackUsage asks for sums.
+func (w *wall) attackUsage(t *testing.T, limited, everything *client, scope access.Scope) {
 	for _, by := range [][]string{nil, {"day"}, {"model"}, {"project"}, {"thread"}, {"branch"}, {"user"}, {"agent"}} {
 		args := map[string]any{}
 		if by != nil {
 			args["by"] = by
 		}
 		r := limited.call("usage", args)
-		require.False(t, leaks(r.all, ""), r.all)
+		require.False(t, w.leaks(r.all, ""), r.all)
 		if r.Failed { // for some users only
 			require.NotEmpty(t, scope.Users)
 			continue
@@ -224,7 +252,11 @@ func (w *wall) attack(t *testing.T, scope access.Scope) {
 		require.EqualValues(t, 1, r.Records[0]["requests"], "the total is that of ours: %s", r.all)
 		require.EqualValues(t, 2, everything.ok("usage", args).Records[0]["requests"])
 	}
+}
 
+// attackListed asks for the resources, and for completions of their names.
+func (w *wall) attackListed(t *testing.T, limited *client) {
+	ctx := t.Context()
 	listed, err := limited.ListResources(ctx, nil)
 	require.NoError(t, err)
 	require.Len(t, listed.Resources, 1)
@@ -234,12 +266,6 @@ func (w *wall) attack(t *testing.T, scope access.Scope) {
 		require.NoError(t, err)
 		require.NotContains(t, r.Completion.Values, short(w.theirs))
 	}
-
-	// Nothing was changed.
-	after, err := w.store.View().Head(ctx)
-	require.NoError(t, err)
-	require.Equal(t, before, after)
-	require.Greater(t, tried, 500)
 }
 
 // TestForkedHistoryIsRead reads what a conversation in scope has of another project's history: no message after the fork.

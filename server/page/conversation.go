@@ -7,58 +7,32 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
 func (p *Page) conversation(w http.ResponseWriter, r *http.Request) error {
-	ctx := r.Context()
-	at, err := positionOf(r, "at")
+	ctx, query := r.Context(), r.URL.Query()
+	v, at, err := p.window(r)
 	if err != nil {
 		return err
 	}
-	from, err := positionOf(r, "from")
-	if err != nil {
-		return err
-	}
-	to, err := positionOf(r, "to")
-	if err != nil {
-		return err
-	}
-	subject, err := p.subjectOf(r, r.URL.Query().Get("in"))
-	if err != nil {
-		return err
-	}
-	v := &conversationView{subject: subject, Notice: r.URL.Query().Get("did")}
-	if v.Length, err = p.o.Store.Position(ctx, subject.Tip); err != nil {
-		return err
-	}
-	if to := r.URL.Query().Get("prompt"); to != "" { // the next or previous one, or if there is none the message itself
-		found, err := p.outlines.prompt(ctx, subject.Tip, v.Length, min(at, v.Length+1), to == "previous")
-		if err != nil {
-			return err
-		}
-		at = cmp.Or(found, at)
-		v.At = at
-	}
-	v.From, v.To = windowOf(v.Length, at, from, to)
-	if r.URL.Query().Get("part") == "inside" { // a subagent, from its first message on
+	if query.Get("part") == "inside" { // a subagent, from its first message on
 		return p.inside(w, r, v)
 	}
-	var items []*transcript.Item
-	if items, err = p.items(ctx, subject, lineage.Window{From: v.From, To: v.To}, around); err != nil {
+	items, err := p.items(ctx, v.subject, lineage.Window{From: v.From, To: v.To}, around)
+	if err != nil {
 		return err
 	}
-	v.Messages = p.rendered(ctx, subject, items)
+	v.Messages = p.rendered(ctx, v.subject, items)
 	if err := p.addRetries(ctx, v); err != nil {
 		return err
 	}
-	if v.subagents, err = p.subagentsOf(ctx, subject); err != nil {
+	if v.subagents, err = p.subagentsOf(ctx, v.subject); err != nil {
 		return err
 	}
 	if err := p.addSubagents(ctx, v, items); err != nil {
 		return err
 	}
-	if r.URL.Query().Has("part") {
+	if query.Has("part") {
 		return p.show(w, r, http.StatusOK, "window", &pageData{Body: v})
 	}
 	for _, m := range v.Messages {
@@ -69,10 +43,44 @@ func (p *Page) conversation(w http.ResponseWriter, r *http.Request) error {
 	if err := p.besides(ctx, v); err != nil {
 		return err
 	}
-	if v.Graph, err = p.besideOf(ctx, subject, cmp.Or(at, v.To)); err != nil {
+	if v.Graph, err = p.besideOf(ctx, v.subject, cmp.Or(at, v.To)); err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "conversation", &pageData{Title: subject.Title, Body: v})
+	return p.show(w, r, http.StatusOK, "conversation", &pageData{Title: v.Title, Body: v})
+}
+
+// window returns the requested window, still without messages, and the position that it is around, or 0.
+func (p *Page) window(r *http.Request) (v *conversationView, at uint64, err error) {
+	query := r.URL.Query()
+	if at, err = positionOf(r, "at"); err != nil {
+		return nil, 0, err
+	}
+	from, err := positionOf(r, "from")
+	if err != nil {
+		return nil, 0, err
+	}
+	to, err := positionOf(r, "to")
+	if err != nil {
+		return nil, 0, err
+	}
+	subject, err := p.subjectOf(r, query.Get("in"))
+	if err != nil {
+		return nil, 0, err
+	}
+	v = &conversationView{subject: subject, Notice: query.Get("did")}
+	if v.Length, err = p.o.Store.Position(r.Context(), subject.Tip); err != nil {
+		return nil, 0, err
+	}
+	if direction := query.Get("prompt"); direction != "" { // the next or previous prompt, or if there is none the message itself
+		found, err := p.outlines.prompt(r.Context(), subject.Tip, v.Length, min(at, v.Length+1), direction == "previous")
+		if err != nil {
+			return nil, 0, err
+		}
+		at = cmp.Or(found, at)
+		v.At = at
+	}
+	v.From, v.To = windowOf(v.Length, at, from, to)
+	return v, at, nil
 }
 
 // windowOf returns the window of a history around at, starting at from, ending at to, or at the end of the history.

@@ -88,16 +88,12 @@ func (p *Page) subjectOf(r *http.Request, in string) (*subject, error) {
 		found.Tip = ref
 		return found, p.belongs(ctx, t, ref)
 	}
-	id := info.Active
-	if in != "" {
-		if id, err = structure.ParseID[lineage.ContextID](in); err != nil {
-			branch, err := t.Branch(ctx, in)
-			if err != nil {
-				return nil, fmt.Errorf("in %.60q: %w", in, err)
-			}
-			id = branch.Context
-			found.In = id.String() // the name can be given to another branch
-		}
+	id, isName, err := contextIn(ctx, t, &info, in)
+	if err != nil {
+		return nil, err
+	}
+	if isName {
+		found.In = id.String() // the name can be given to another branch
 	}
 	if id.IsZero() {
 		return found, nil
@@ -121,6 +117,21 @@ func (p *Page) subjectOf(r *http.Request, in string) (*subject, error) {
 		found.Branch = string(graph.KindOf(&about)) + " " + id.Short()
 	}
 	return found, nil
+}
+
+// contextIn returns the context of a thread that a request names by its id or as a branch, the active one if it names none.
+func contextIn(ctx context.Context, t *lineage.Thread, info *lineage.ThreadInfo, in string) (id lineage.ContextID, isName bool, err error) {
+	if in == "" {
+		return info.Active, false, nil
+	}
+	if id, err := structure.ParseID[lineage.ContextID](in); err == nil {
+		return id, false, nil
+	}
+	branch, err := t.Branch(ctx, in)
+	if err != nil {
+		return id, true, fmt.Errorf("in %.60q: %w", in, err)
+	}
+	return branch.Context, true, nil
 }
 
 // belongs returns an error unless the message is in a history of the thread.

@@ -196,13 +196,18 @@ func (v *usageView) bars(days []*records.Usage, since, now time.Time) {
 	if len(byDay) == 0 {
 		return
 	}
-	if since.IsZero() { // from the first day of the report to its last
+	if since.IsZero() {
 		since, _ = time.Parse(time.DateOnly, first)
 		now, _ = time.Parse(time.DateOnly, last)
 	}
 	if earliest := now.AddDate(0, 0, 1-maxBars); since.Before(earliest) {
 		since = earliest
 	}
+	v.draw(byDay, largest, since, now)
+}
+
+// draw draws the days from since to now. largest is the largest weight of one of them.
+func (v *usageView) draw(byDay map[string]*records.Usage, largest float64, since, now time.Time) {
 	count := int(now.Sub(since)/(24*time.Hour)) + 1
 	v.BarWidth = min(maxBarWidth, max(minBarWidth, barsWidth/count))
 	for at := since; !at.After(now); at = at.AddDate(0, 0, 1) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -29,7 +30,7 @@ INSERT INTO messages (id, session_id, role, parts, model, provider, created_at, 
 func TestCrush(t *testing.T) {
 	path := t.TempDir() + "/crush.db"
 	execute(t, path, crushSchema, crushRows)
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, path)
 	require.Equal(t, []string{"crush"}, r.Formats)
 	require.EqualValues(t, 1, r.Conversations)
@@ -72,7 +73,7 @@ INSERT INTO messages (id, session_id, role, parts, model, created_at, updated_at
 	('n2', 'call_1', 'assistant', '[{"type":"text","data":{"text":"It helps."}}]', 'm', 1767225602, 1767225602);`
 	path := t.TempDir() + "/opencode.db"
 	execute(t, path, schema, rows)
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, path)
 	require.Equal(t, []string{"crush"}, r.Formats)
 	require.Empty(t, r.Skipped)
@@ -104,7 +105,7 @@ func histories(t *testing.T, thread *lineage.Thread) map[string]string {
 
 // What Crush wrote is read: a conversation with calls and a failed request, one with a subagent, and one that it summarized.
 func TestDatabaseOfCrush(t *testing.T) {
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, "testdata/crush/crush.db.gz")
 	require.Equal(t, []string{"crush"}, r.Formats)
 	require.Empty(t, r.Skipped)

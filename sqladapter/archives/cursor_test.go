@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	messages "github.com/lineage-store/lineage/lineage/message"
@@ -29,7 +30,7 @@ INSERT INTO cursorDiskKV VALUES
 func TestCursor(t *testing.T) {
 	path := t.TempDir() + "/state.vscdb"
 	execute(t, path, cursorRows)
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, path)
 	require.Equal(t, []string{"cursor"}, r.Formats)
 	require.EqualValues(t, 2, r.Conversations)

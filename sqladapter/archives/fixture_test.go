@@ -172,14 +172,6 @@ func headOf(t testing.TB, path string) archive.Head {
 	return archive.Head{Bytes: b[:min(len(b), archive.HeadSize)]}
 }
 
-func storeIn(t testing.TB) *lineage.Store {
-	t.Helper()
-	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Close() })
-	return s
-}
-
 func allFormats() []archive.Format { return slices.Concat(formats.All(), archives.Formats()) }
 
 func imported(t testing.TB, s *lineage.Store, path string) importer.Report {

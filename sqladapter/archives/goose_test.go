@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	messages "github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/usage"
@@ -40,7 +41,7 @@ INSERT INTO usage_ledger (session_id, created_timestamp, model, input_tokens, ou
 func TestGoose(t *testing.T) {
 	path := t.TempDir() + "/sessions.db"
 	execute(t, path, gooseSchema, gooseRows)
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, path)
 	require.Equal(t, []string{"goose"}, r.Formats)
 	require.EqualValues(t, 1, r.Conversations)
@@ -82,7 +83,7 @@ func TestGoose(t *testing.T) {
 
 // Goose counts its sessions by the day: those of two machines are two, also if their ids are equal.
 func TestGooseOfTwoMachines(t *testing.T) {
-	s := storeIn(t)
+	s := storetest.New(t)
 	for _, change := range []string{``, `UPDATE sessions SET working_dir = '/other'`, `UPDATE sessions SET created_at = '2026-01-01 00:00:09'`, `UPDATE sessions SET name = 'The first again'`} {
 		path := t.TempDir() + "/sessions.db"
 		execute(t, path, gooseSchema, gooseRows, change)
@@ -119,7 +120,7 @@ func TestGooseOfFirstVersions(t *testing.T) {
 CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, role TEXT NOT NULL, content_json TEXT NOT NULL, created_timestamp INTEGER NOT NULL);
 INSERT INTO sessions VALUES ('a', 'A', '/a', NULL, NULL), ('b', 'B', '/b', NULL, NULL);
 INSERT INTO messages (session_id, role, content_json, created_timestamp) VALUES ('a', 'user', '[{"type":"text","text":"One"}]', 1767225600), ('b', 'user', '[{"type":"text","text":"Two"}]', 1767225600), ('a', 'assistant', '[{"type":"text","text":"Three"}]', 1767225600);`)
-	s := storeIn(t)
+	s := storetest.New(t)
 	require.EqualValues(t, 2, imported(t, s, path).NewConversations)
 	thread := theThread(t, s, "a@")
 	require.Equal(t, []string{"user text One", "assistant text Three"}, parts(t, thread))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -37,7 +38,7 @@ const called = `assistant: {"content":"","tool_calls":[{"name":"weather","args":
 
 func TestLangGraph(t *testing.T) {
 	path := graphFile(t, weather()...)
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, path)
 	require.Equal(t, []string{"langgraph"}, r.Formats)
 	require.Empty(t, r.Skipped)
@@ -74,7 +75,7 @@ func TestLangGraph(t *testing.T) {
 // Importing a file that has grown adds what is new.
 func TestLangGraphGrows(t *testing.T) {
 	path := graphFile(t, weather()[:3]...)
-	s := storeIn(t)
+	s := storetest.New(t)
 	require.EqualValues(t, 2, imported(t, s, path).Messages)
 	more := graphFile(t, weather()...)
 	r := imported(t, s, more)
@@ -96,7 +97,7 @@ func TestLangGraphSharesSnapshots(t *testing.T) {
 		parent = id
 	}
 	path := graphFile(t, checkpoints...)
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, path)
 	require.Empty(t, r.Skipped)
 	require.EqualValues(t, n, r.Messages)
@@ -115,7 +116,7 @@ func TestLangGraphFormsOfMessages(t *testing.T) {
 		{"lc":1,"type":"constructor","id":["langchain","schema","messages","ChatMessage"],"kwargs":{"content":"aside","role":"narrator"}},
 		{"unknown":"thing"}]}}`
 	path := graphFile(t, checkpoint{thread: "t", id: "c1", kind: "json", raw: []byte(lc)})
-	s := storeIn(t)
+	s := storetest.New(t)
 	require.Empty(t, imported(t, s, path).Skipped)
 	require.Equal(t, "user: hi\n"+
 		`assistant: {"content":"hello","function_call":{"name":"f","arguments":"{}"}}`+"\n"+
@@ -130,7 +131,7 @@ func TestLangGraphBlobs(t *testing.T) {
 		`CREATE TABLE checkpoint_blobs (thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', channel TEXT NOT NULL, version TEXT NOT NULL, type TEXT NOT NULL, blob BLOB)`,
 		`INSERT INTO checkpoint_blobs VALUES ('t', '', 'gone', '3', 'empty', NULL), ('t', '', 'bad', '1', 'pickle', x'80'),
 			('t', '', 'messages', '0002.5', 'msgpack', x'`+hexOf(pack(nil, []any{ask, answer}))+`')`)
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, path)
 	require.Equal(t, "user: Weather in Oslo?\nassistant: Cold.\n", said(t, s, "t")["main*"])
 	require.Len(t, r.Skipped, 1)
@@ -154,7 +155,7 @@ func TestLangGraphPendingWrites(t *testing.T) {
 	dsn := address(path)
 	execute(t, dsn, `INSERT INTO writes VALUES ('t-1', '', 'c1', 'k', 0, 'messages', 'msgpack', x'`+hexOf(pack(nil, []any{ask}))+`'),
 		('t-1', '', 'c2', 'k', 0, 'messages', 'msgpack', x'`+hexOf(pack(nil, []any{answer}))+`'), ('t-1', '', 'c2', 'k', 1, 'other', 'pickle', x'80')`)
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, path)
 	require.Len(t, r.Skipped, 1)
 	require.ErrorIs(t, r.Skipped[0], archive.ErrRefused)
@@ -178,7 +179,7 @@ func TestLangGraphNamespaces(t *testing.T) {
 	path := graphFile(t,
 		checkpoint{thread: "t", id: "c1", messages: []any{ask, answer}},
 		checkpoint{thread: "t", namespace: "child:1", id: "c2", messages: []any{ask, other}})
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, path)
 	require.Empty(t, r.Repaired)
 	require.Equal(t, map[string]string{"main*": "user: Weather in Oslo?\nassistant: Cold.\n"}, said(t, s, "t"))
@@ -209,7 +210,7 @@ func TestLangGraphDamage(t *testing.T) {
 		checkpoint{thread: "t", id: "d0", parent: "c9", messages: []any{ask, answer}},
 		checkpoint{thread: "u", id: "c1", kind: "pickle", raw: []byte("x")},
 	)
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, path)
 	require.Len(t, r.Skipped, 9)
 	require.ErrorIs(t, r.Skipped[0], archive.ErrRefused)
@@ -222,7 +223,7 @@ func TestLangGraphDamage(t *testing.T) {
 
 func TestLangGraphLimits(t *testing.T) {
 	path := graphFile(t, checkpoint{thread: "t", id: "c1", messages: []any{ask}}, checkpoint{thread: "t", id: "c2", parent: "c1", messages: []any{ask, message("AIMessage", "a", strings.Repeat("x", 5000))}})
-	s := storeIn(t)
+	s := storetest.New(t)
 	r, err := importer.Import(bg, s, archive.Path(path), importer.Options{Formats: allFormats(), Limits: archive.Limits{Item: 4000}})
 	require.NoError(t, err)
 	require.Len(t, r.Skipped, 1)
@@ -236,7 +237,7 @@ func TestOnlyTablesAreRead(t *testing.T) {
 	execute(t, path, `CREATE TABLE writes (x)`,
 		`CREATE VIEW checkpoints AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
 			SELECT i AS thread_id, '' AS checkpoint_ns, i AS checkpoint_id, NULL AS parent_checkpoint_id, 'json' AS type, '{}' AS checkpoint, '{}' AS metadata FROM n`)
-	s := storeIn(t)
+	s := storetest.New(t)
 	r, err := importer.Import(bg, s, archive.Path(path), importer.Options{Formats: allFormats(), Format: "langgraph"})
 	require.NoError(t, err)
 	require.Len(t, r.Skipped, 1)
@@ -248,7 +249,7 @@ func TestNoDatabase(t *testing.T) {
 		for _, text := range []string{"", "SQLite format 3\x00", "not at all a database", "SQLite format 3\x00" + strings.Repeat("\xff", 5000)} {
 			path := t.TempDir() + "/x"
 			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-			r, err := importer.Import(bg, storeIn(t), archive.Path(path), importer.Options{Formats: allFormats(), Format: format})
+			r, err := importer.Import(bg, storetest.New(t), archive.Path(path), importer.Options{Formats: allFormats(), Format: format})
 			if err != nil {
 				require.ErrorIs(t, err, archive.ErrNothingFound)
 				continue
@@ -263,7 +264,7 @@ func TestWriteAheadLog(t *testing.T) {
 	path := t.TempDir() + "/wal.sqlite"
 	execute(t, path, `PRAGMA journal_mode = WAL`, graphSchema)
 	addCheckpoints(t, path, weather()...)
-	s := storeIn(t)
+	s := storetest.New(t)
 	require.EqualValues(t, 2, imported(t, s, path).Conversations)
 }
 
@@ -271,7 +272,7 @@ func TestWriteAheadLog(t *testing.T) {
 func TestStream(t *testing.T) {
 	b, err := os.ReadFile(graphFile(t, weather()...))
 	require.NoError(t, err)
-	s := storeIn(t)
+	s := storetest.New(t)
 	r, err := importer.Import(bg, s, archive.Stream("", strings.NewReader(string(b))), importer.Options{Formats: allFormats()})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, r.Conversations)
@@ -279,7 +280,7 @@ func TestStream(t *testing.T) {
 
 func TestLangGraphInvalidText(t *testing.T) {
 	path := graphFile(t, checkpoint{thread: "t\xff\x00", namespace: "n\xfe", id: "c\xff1", messages: []any{message("HumanMessage", "\xff", "a\xffb", pair{"x\xff", "\xff"})}})
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, path)
 	require.Empty(t, r.Skipped)
 	require.EqualValues(t, 1, r.Messages)
@@ -293,7 +294,7 @@ func TestLangGraphEqualTexts(t *testing.T) {
 		checkpoint{thread: "t", id: "c2", parent: "c1", messages: []any{ask, message("AIMessage", "x", "Cold.", pair{"response_metadata", object{{"n", 1}}})}},
 		checkpoint{thread: "t", id: "c3", parent: "c1", messages: []any{ask, message("AIMessage", "y", "Cold.", pair{"response_metadata", object{{"n", 2}}})}},
 	)
-	s := storeIn(t)
+	s := storetest.New(t)
 	require.EqualValues(t, 3, imported(t, s, path).NewMessages)
 	thread, err := s.FindThread(bg, "t")
 	require.NoError(t, err)

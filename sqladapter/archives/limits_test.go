@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/sqladapter/archives"
@@ -20,7 +21,7 @@ import (
 // limitedTo imports a file within limits. It returns the report and the bytes allocated meanwhile.
 func limitedTo(t *testing.T, path string, l archive.Limits) (importer.Report, uint64) {
 	t.Helper()
-	s := storeIn(t)
+	s := storetest.New(t)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	r, err := importer.Import(bg, s, archive.Path(path), importer.Options{Formats: allFormats(), Limits: l})
@@ -282,7 +283,7 @@ func TestParts(t *testing.T) {
 			require.Greater(t, parts, 4)
 			require.GreaterOrEqual(t, nodes, 40)
 
-			s := storeIn(t)
+			s := storetest.New(t)
 			imported(t, s, path)
 			require.Len(t, strings.Split(strings.TrimSpace(said(t, s, "c")["main*"]), "\n"), nodes)
 		})

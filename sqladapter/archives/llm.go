@@ -151,43 +151,18 @@ func (l *llmReader) response(ctx context.Context, c *llmConversation, r row, at 
 	if err := l.toolResults(ctx, id, add); err != nil {
 		return err
 	}
-	prompt, err := l.withFragments(ctx, "prompt_fragments", id, r.text("prompt"))
+	prompt, err := l.prompt(ctx, r)
 	if err != nil {
 		return err
 	}
-	promptNode := archive.Node{ID: id + "/prompt", Role: "user", Body: []byte(prompt)}
-	if promptNode.Attachments, promptNode.Metadata, err = l.attachments(ctx, id); err != nil {
-		return err
+	if prompt != nil {
+		add(*prompt)
 	}
-	if prompt != "" || len(promptNode.Attachments) > 0 || promptNode.Metadata != nil {
-		add(promptNode)
-	}
-	answer := archive.Node{ID: id, Role: "assistant", Model: r.text("model"), Body: []byte(r.text("response")), Type: "text/plain"}
-	calls, err := l.toolCalls(ctx, id)
+	answer, err := l.answer(ctx, r)
 	if err != nil {
 		return err
 	}
-	if len(calls) > 0 {
-		var text any
-		if r["response"] != nil && r.text("response") != "" {
-			text = r.text("response")
-		}
-		answer.Body, answer.Type = appendJSON(nil, fields{{"content", text}, {"tool_calls", calls}}), "application/json"
-	}
-	var more fields
-	for _, name := range []string{"resolved_model", "duration_ms", "input_tokens", "output_tokens", "token_details", "schema_id", "options_json", "prompt_json", "response_json"} {
-		v, err := l.kept(r[name], strings.HasSuffix(name, "_json") || name == "token_details")
-		if err != nil {
-			return err
-		}
-		if v != nil {
-			more = append(more, field{name, v})
-		}
-	}
-	if len(more) > 0 {
-		answer.Metadata = appendJSON(nil, more)
-	}
-	add(answer)
+	add(*answer)
 	if c.Created.IsZero() {
 		c.Created = created
 	}
@@ -196,6 +171,54 @@ func (l *llmReader) response(ctx context.Context, c *llmConversation, r row, at 
 		c.add(n)
 	}
 	return nil
+}
+
+// prompt returns the prompt of a request, nil if it is empty.
+func (l *llmReader) prompt(ctx context.Context, r row) (*archive.Node, error) {
+	id := r.text("id")
+	text, err := l.withFragments(ctx, "prompt_fragments", id, r.text("prompt"))
+	if err != nil {
+		return nil, err
+	}
+	n := &archive.Node{ID: id + "/prompt", Role: "user", Body: []byte(text)}
+	if n.Attachments, n.Metadata, err = l.attachments(ctx, id); err != nil {
+		return nil, err
+	}
+	if text == "" && len(n.Attachments) == 0 && n.Metadata == nil {
+		return nil, nil
+	}
+	return n, nil
+}
+
+// answer returns the response to a request, with its calls of tools.
+func (l *llmReader) answer(ctx context.Context, r row) (*archive.Node, error) {
+	id := r.text("id")
+	n := &archive.Node{ID: id, Role: "assistant", Model: r.text("model"), Body: []byte(r.text("response")), Type: "text/plain"}
+	calls, err := l.toolCalls(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if len(calls) > 0 {
+		var text any
+		if r["response"] != nil && r.text("response") != "" {
+			text = r.text("response")
+		}
+		n.Body, n.Type = appendJSON(nil, fields{{"content", text}, {"tool_calls", calls}}), "application/json"
+	}
+	var more fields
+	for _, name := range []string{"resolved_model", "duration_ms", "input_tokens", "output_tokens", "token_details", "schema_id", "options_json", "prompt_json", "response_json"} {
+		v, err := l.kept(r[name], strings.HasSuffix(name, "_json") || name == "token_details")
+		if err != nil {
+			return nil, err
+		}
+		if v != nil {
+			more = append(more, field{name, v})
+		}
+	}
+	if len(more) > 0 {
+		n.Metadata = appendJSON(nil, more)
+	}
+	return n, nil
 }
 
 func (l *llmReader) toolCalls(ctx context.Context, response string) ([]any, error) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -41,7 +42,7 @@ INSERT INTO prompt_attachments VALUES ('03r', 'at1', 0), ('03r', 'at2', 1);`
 func TestLLMLog(t *testing.T) {
 	path := t.TempDir() + "/logs.db"
 	execute(t, path, llmSchema, llmRows)
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, path)
 	require.Equal(t, []string{"llm"}, r.Formats)
 	require.Empty(t, r.Skipped)
@@ -102,7 +103,7 @@ INSERT INTO turns VALUES ('01r', '01c', 'u', 'a', 'm-4', NULL, '{}', NULL, 1, 2,
 func TestLLMTree(t *testing.T) {
 	path := t.TempDir() + "/logs.db"
 	execute(t, path, llmSchema, llmRows, llmTree)
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, path)
 	require.Empty(t, r.Skipped)
 	require.Empty(t, r.Repaired)
@@ -133,7 +134,7 @@ func TestLLMTreeDamage(t *testing.T) {
 		`INSERT INTO messages VALUES ('x', 'y', 'user', NULL), ('y', 'x', 'user', NULL), ('d', 'nowhere', 'user', NULL), ('p', NULL, 'user', NULL)`,
 		`INSERT INTO parts VALUES (20, 'd', 0, 'text', NULL, 'orphan', NULL), (21, 'p', 0, 'text', NULL, NULL, '{"broken')`,
 		`INSERT INTO threads VALUES ('cycle', '', 'x', NULL, NULL), ('orphan', '', 'd', 'cycle', NULL), ('broken', '', 'p', NULL, NULL), ('lost', '', 'not there', NULL, NULL)`)
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, path)
 	require.Len(t, r.Skipped, 2, "%v", r.Skipped)
 	for _, d := range r.Skipped {
@@ -176,7 +177,7 @@ func TestLLMInvalidText(t *testing.T) {
 			(`+bad+`, `+bad+`, `+bad+`, `+bad+`, `+bad+`, `+bad+`, `+bad+`, `+bad+`, `+bad+`)`,
 		`INSERT INTO tool_calls VALUES (1, `+bad+`, 1, `+bad+`, `+bad+`, `+bad+`)`,
 		`INSERT INTO tool_results VALUES (1, `+bad+`, 1, `+bad+`, `+bad+`, `+bad+`, NULL, NULL)`)
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, path)
 	require.Empty(t, r.Skipped)
 	require.EqualValues(t, 4, r.NewMessages)

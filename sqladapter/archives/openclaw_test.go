@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -102,7 +103,7 @@ func TestOpenClawIsNoSessionFile(t *testing.T) {
 	for i, e := range events {
 		execute(t, path, openClawEvent(openClawID, i, e, false))
 	}
-	r := imported(t, storeIn(t), path)
+	r := imported(t, storetest.New(t), path)
 	require.Equal(t, []string{"openclaw"}, r.Formats)
 	require.Empty(t, r.Skipped)
 	require.EqualValues(t, 11, r.NewMessages)
@@ -112,7 +113,7 @@ func TestOpenClawIsNoSessionFile(t *testing.T) {
 func TestOpenClawHasCredentials(t *testing.T) {
 	path := openClawFile(t, openClawEvents(openClawID, "agent:main:main", openClawHeader(openClawID), openClawSays("m1", "", "user", "Say hello"), openClawSays("m2", "m1", "assistant", "Hello"))...)
 	execute(t, path, `UPDATE session_nodes SET label = 'Greet', display_name = 'A name'`)
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, path)
 	require.Equal(t, []string{"openclaw"}, r.Formats)
 	require.Empty(t, r.Skipped)
@@ -152,7 +153,7 @@ func TestOpenClawHasCredentials(t *testing.T) {
 func TestOpenClawSessionIsOne(t *testing.T) {
 	for _, id := range []string{openClawID, "1234"} {
 		lines := []string{openClawHeader(id), openClawSays("m1", "", "user", "Say hello"), openClawSays("m2", "m1", "assistant", "Hello")}
-		s := storeIn(t)
+		s := storetest.New(t)
 		file := filepath.Join(t.TempDir(), id+".jsonl")
 		require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 		asLines(t, s, file)
@@ -174,7 +175,7 @@ func TestOpenClawSessionIsOne(t *testing.T) {
 		require.Equal(t, before, count(t, s))
 		hot, cooled := rowsIn(t, path), rowsIn(t, backup)
 		require.Equal(t, hot[2:], cooled)
-		alone := storeIn(t)
+		alone := storetest.New(t)
 		imported(t, alone, backup)
 		require.Equal(t, before, count(t, alone))
 
@@ -208,7 +209,7 @@ func TestOpenClawColdArchiveChangesNothing(t *testing.T) {
 	}
 	const want = `{"agent":"openclaw","cwd":"/home/ada/work","sessionKey":"` + key + `","version":4}`
 	for _, order := range [][]string{{hot, cold}, {cold, hot}, {cold, hot, cold}} {
-		s := storeIn(t)
+		s := storetest.New(t)
 		for _, path := range order {
 			imported(t, s, path)
 		}
@@ -220,7 +221,7 @@ func TestOpenClawColdArchiveChangesNothing(t *testing.T) {
 		}
 	}
 
-	s := storeIn(t)
+	s := storetest.New(t)
 	imported(t, s, hot)
 	thread, err := s.FindThread(bg, openClawID)
 	require.NoError(t, err)
@@ -267,7 +268,7 @@ func TestOpenClawForkOfChosen(t *testing.T) {
 					continue
 				}
 				for _, order := range [][]string{{one, other}, {other, one}} {
-					s := storeIn(t)
+					s := storetest.New(t)
 					for _, path := range order {
 						if strings.HasSuffix(path, ".jsonl") {
 							asLines(t, s, path)
@@ -287,7 +288,7 @@ func TestOpenClawForkOfChosen(t *testing.T) {
 			}
 		}
 		both := openClawFile(t, append(openClawEvents(id, "k", parent...), openClawEvents(fork, "f", forked...)...)...)
-		s := storeIn(t)
+		s := storetest.New(t)
 		imported(t, s, both)
 		require.Equal(t, 3, distinct(t, s))
 		importedAgain(t, s, both)
@@ -317,7 +318,7 @@ func TestOpenClawChosenIDs(t *testing.T) {
 	noTime := func(id string) string { return `{"type":"session","version":4,"id":"` + id + `"}` }
 	for _, id := range []string{"1234", `a\u001b[31mb`, `a\u202eb`, strings.Repeat("x", 500), "main"} {
 		raw := rawjson.Str([]byte(`"` + id + `"`))
-		s := storeIn(t)
+		s := storetest.New(t)
 		for _, name := range []string{"One", "Two"} { // of two machines
 			for i, head := range [][]string{nil, {noTime(id)}, {strings.Replace(openClawHeader(id), "work", name, 1)}} {
 				lines := append(slices.Clone(head), openClawSays("m1", "", "user", fmt.Sprint(name, i)), openClawSays("m2", "m1", "assistant", "Hello"))
@@ -420,7 +421,7 @@ func TestOpenClawBranches(t *testing.T) {
 		strings.Replace(openClawSays("m8", "m6", "user", "Aside"), `{"type"`, `{"appendMode":"side","type"`, 1),
 		`{"type":"unheard of","id":"u1","parentId":"m7"}`, openClawSays("m9", "u1", "assistant", "Nine"),
 		leaf("l4", "m9", `null`, ""), openClawSays("n1", "l4", "user", "Again"), leaf("l5", "n1", `"m9"`, ""))...)
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, path)
 	require.Empty(t, r.Skipped)
 	require.Empty(t, r.Repaired)
@@ -467,7 +468,7 @@ func TestOpenClawHostile(t *testing.T) {
 	statements = append(statements, openClawColdTable, fmt.Sprintf(`INSERT INTO session_transcript_cold_archives VALUES ('a', 'sqlite', x'00'), ('c', 'sqlite', NULL), ('d', 'sqlite', x'%x'), ('e', 'sqlite', 7), ('f', 'sqlite', x'%x'), ('g', 'file', x'00')`,
 		packed1(strings.Repeat("0", 8<<20)), packed1(`{"kind":"event","row":{"seq":{},"event_json":7}}`+"\n{broken\n")))
 	execute(t, path, statements...)
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, path)
 	require.EqualValues(t, len(values)+5, r.SkippedCount, "%v", r.Skipped[len(values):])
 	require.EqualValues(t, 2, r.Conversations)
@@ -542,7 +543,7 @@ func TestOpenClawSample(t *testing.T) {
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "openclaw-agent.sqlite")
 	execute(t, path, string(script), `INSERT INTO auth_profile_store VALUES ('primary', '{"key":"SECRET"}', 1)`)
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, path)
 	require.Empty(t, r.Skipped)
 	require.Empty(t, r.Repaired)
@@ -575,12 +576,12 @@ func TestOpenClawSample(t *testing.T) {
 	require.Equal(t, []string{"openclaw-jsonl"}, r.Formats)
 	require.Empty(t, r.Skipped)
 	require.Equal(t, before, count(t, s))
-	alone := storeIn(t)
+	alone := storetest.New(t)
 	imported(t, alone, cold)
 	require.Equal(t, [2]int{1, 2}, count(t, alone))
 	requireUsage(t, alone, 1, 85, 15, 20)
 
-	older := storeIn(t)
+	older := storetest.New(t)
 	imported(t, older, "../../lineage/archive/testdata/agents/openclaw")
 	require.Equal(t, [2]int{1, 6}, count(t, older))
 	thread, err = older.FindThread(bg, "7d1a2b3c-0000-4000-8000-000000000007")

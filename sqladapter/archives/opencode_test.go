@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -25,7 +26,7 @@ CREATE TABLE part (id text PRIMARY KEY, message_id text, session_id text, time_c
 
 // A published database is read with its calls and results.
 func TestOpenCode(t *testing.T) {
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, "testdata/opencode/opencode.db.gz")
 	require.Equal(t, []string{"opencode"}, r.Formats)
 	require.Empty(t, r.Skipped)
@@ -63,7 +64,7 @@ func TestOpenCode(t *testing.T) {
 
 // What OpenCode 1.18.33 wrote is read, with the subagent below the message that started it.
 func TestOpenCodeOfToday(t *testing.T) {
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, "testdata/opencode/opencode-1.18.33.db.gz")
 	require.Empty(t, r.Skipped)
 	require.EqualValues(t, 1, r.Conversations)
@@ -107,7 +108,7 @@ INSERT INTO session_message VALUES ('m2', 's1', 'assistant', 2, 1767225601000, 0
 	('m1', 's1', 'user', 1, 1767225600000, 0, '{"text":"List","files":[{"uri":"file:///w/a.txt","mime":"text/plain","name":"a.txt"}],"time":{"created":1767225600000}}'),
 	('x1', 's1', 'model-switched', 3, 1767225601000, 0, '{"model":{"id":"m2"},"time":{"created":1767225601000}}'),
 	('m3', 's1', 'compaction', 4, 1767225602000, 0, '{"reason":"auto","summary":"All done","recent":"","time":{"created":1767225602000}}');`)
-		s := storeIn(t)
+		s := storetest.New(t)
 		r := imported(t, s, path)
 		require.Empty(t, r.Skipped)
 		require.EqualValues(t, 2, r.Conversations)
@@ -147,7 +148,7 @@ INSERT INTO message VALUES ('m1', 's1', 1767225600000, 0, '{"role":"user"}'), ('
 INSERT INTO part VALUES ('p1', 'm1', 's1', 0, 0, '{"type":"text","text":"Ask a helper"}'),
 	('p2', 'm2', 's1', 0, 0, '{"type":"tool","tool":"task","callID":"c","state":{"status":"completed","input":{"prompt":"search"},"output":"found","metadata":{"sessionId":"s2"}}}'),
 	('p3', 'm3', 's1', 0, 0, '{"type":"text","text":"Done"}'), ('q1', 'n1', 's2', 0, 0, '{"type":"text","text":"search"}'), ('r1', 'o1', 's3', 0, 0, '{"type":"text","text":"deeper"}');`)
-	s := storeIn(t)
+	s := storetest.New(t)
 	r := imported(t, s, path)
 	require.EqualValues(t, 1, r.Conversations)
 	require.Len(t, r.Skipped, 1)
@@ -190,7 +191,7 @@ INSERT INTO session VALUES ('s1', 'p', NULL, 'x', '/w', 'T', '1.0', 'build', NUL
 INSERT INTO message VALUES ('m1', 's1', 1767225600000, 0, '{"role":"user"}'), ('m2', 's1', 1767225600001, 0, '');
 INSERT INTO part VALUES ('p1', 'm1', 's1', 0, 0, '{"type":"text","text":"Hello"}'), ('p2', 'm2', 's1', 0, 0, '{"type":"text","text":"T"}')`,
 				strings.NewReplacer("COST", "0", "INPUT", "0", "OUTPUT", "0", "TIME", "").Replace(data))
-			s := storeIn(t)
+			s := storetest.New(t)
 			x, err := usage.Open(bg, s, t.TempDir(), usage.Options{})
 			require.NoError(t, err)
 			defer x.Close()
@@ -251,7 +252,7 @@ func TestOpenCodeRows(t *testing.T) {
 			require.Equal(t, withoutPlaces(c), withoutPlaces(again[0]))
 		}
 	}
-	report, err := importer.Import(bg, storeIn(t), archive.Stream("rows", strings.NewReader("{\"table\":1}\n")), importer.Options{Format: "opencode", Formats: archives.Formats()})
+	report, err := importer.Import(bg, storetest.New(t), archive.Stream("rows", strings.NewReader("{\"table\":1}\n")), importer.Options{Format: "opencode", Formats: archives.Formats()})
 	require.NoError(t, err)
 	require.Len(t, report.Skipped, 1)
 	require.ErrorIs(t, report.Skipped[0], archive.ErrMalformed)

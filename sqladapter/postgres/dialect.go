@@ -117,6 +117,11 @@ func (Dialect) Columns(ctx context.Context, q sqladapter.Querier, table string) 
 // error code is not specific.
 var crowded = regexp.MustCompile(`(?i)max client|too many clients|couldn't connect to compute node|check ?out|timed[- ]out waiting|connection to database closed`)
 
+// moving and cut match messages of a server that distributes tables: rows were just moved elsewhere; the connection to the
+// server that has them was lost. Their error code is not specific.
+var moving = regexp.MustCompile(`(?i)could not find valid entry for shard|shard for the given value does not exist|could not find any healthy placement`)
+var cut = regexp.MustCompile(`(?i)EOF detected|closed the connection unexpectedly|could not (receive data from|send data to) server|connection (not open|reset by peer)|invalid socket`)
+
 // Classify implements sqladapter.Dialect.
 func (Dialect) Classify(err error) sqladapter.Failure {
 	var e interface {
@@ -152,8 +157,10 @@ func (Dialect) Classify(err error) sqladapter.Failure {
 		switch {
 		case strings.HasPrefix(code, "08"): // connection exceptions
 			return sqladapter.Lost
-		case code == "XX000" && crowded.MatchString(e.Error()):
+		case code == "XX000" && (crowded.MatchString(e.Error()) || moving.MatchString(e.Error())):
 			return sqladapter.Busy
+		case code == "XX000" && cut.MatchString(e.Error()):
+			return sqladapter.Lost
 		}
 	}
 	return sqladapter.OtherFailure

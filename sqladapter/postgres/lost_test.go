@@ -476,9 +476,14 @@ func TestClassify(t *testing.T) {
 	for _, message := range []string{
 		"Max client connections reached", "MaxClientsInSessionMode: max clients reached - in Session mode max clients are limited to pool_size",
 		"Couldn't connect to compute node", "Unable to check out process from the pool due to timeout",
-		"Timed-out waiting to acquire database connection",
+		"Timed-out waiting to acquire database connection", "could not find valid entry for shard 102104",
 	} {
 		require.Equal(t, sqladapter.Busy, postgres.Dialect{}.Classify(&pgconn.PgError{Code: "XX000", Message: message}), message)
+	}
+	for _, message := range []string{
+		"SSL SYSCALL error: EOF detected", "server closed the connection unexpectedly", "could not receive data from server: Connection reset by peer", "connection not open", "invalid socket",
+	} {
+		require.Equal(t, sqladapter.Lost, postgres.Dialect{}.Classify(&pgconn.PgError{Code: "XX000", Message: message}), message)
 	}
 	for _, err := range []error{
 		io.ErrUnexpectedEOF, net.ErrClosed, pgconn.ErrConnClosed, &net.OpError{Op: "write", Err: syscall.EPIPE}, &net.DNSError{Err: "no such host"},

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -206,52 +205,20 @@ func (w *applier) retry(ctx context.Context, c *derived.Changes, touch func(scop
 	if len(w.leftOut) == 0 {
 		return nil
 	}
-	all := len(c.Erased) > 0
-	for _, change := range c.Threads {
-		all = all || change.Deleted
+	all, keys, err := w.toRetry(ctx, c)
+	if err != nil {
+		return err
 	}
-	moved := len(c.Branches)+len(c.Checkpoints) > 0 // ids may be free
-	for _, change := range c.Contexts {
-		all = all || change.Deleted
-		moved = moved || change.Moved
-	}
-	repeated := make(map[string]bool)
-	for owner := range c.Values {
-		key, err := w.keyOfValues(ctx, owner)
-		if err != nil {
-			return err
-		}
-		repeated[key] = true
-	}
-	for key, reason := range w.leftOut {
-		if all || moved && strings.HasPrefix(reason, takenReason) {
-			repeated[key] = true
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(w.leftOut)) {
-		if !repeated[key] || isOfOwner(key) {
-			continue
-		}
+	for _, key := range keys {
 		s := scopeOf(key)
-		var there bool
-		var err error
-		if s.thread.IsZero() {
-			var found backend.Context
-			found, err = w.state.Context(ctx, s.context)
-			there, err = exists(found, err)
-			there = there && found.Thread.IsZero()
-		} else {
-			there, err = exists(w.state.Thread(ctx, s.thread))
-		}
+		there, err := w.inStore(ctx, &s)
 		if err != nil {
 			return err
 		}
-		if !there {
-			if err := w.admit(ctx, &s); err != nil {
-				return err
-			}
-		} else {
+		if there {
 			touch(s).full = true
+		} else if err := w.admit(ctx, &s); err != nil {
+			return err
 		}
 	}
 	if !all {
@@ -262,6 +229,44 @@ func (w *applier) retry(ctx context.Context, c *derived.Changes, touch func(scop
 		w.valueOwners[o] = true
 	}
 	return err
+}
+
+// toRetry returns the keys of the scopes to retry. all is set if they are all that are left out.
+func (w *applier) toRetry(ctx context.Context, c *derived.Changes) (all bool, keys []string, err error) {
+	all = len(c.Erased) > 0
+	for _, change := range c.Threads {
+		all = all || change.Deleted
+	}
+	moved := len(c.Branches)+len(c.Checkpoints) > 0 // ids may be free
+	for _, change := range c.Contexts {
+		all = all || change.Deleted
+		moved = moved || change.Moved
+	}
+	changed := make(map[string]bool) // scopes with values that changed
+	for owner := range c.Values {
+		key, err := w.keyOfValues(ctx, owner)
+		if err != nil {
+			return false, nil, err
+		}
+		changed[key] = true
+	}
+	for key, reason := range w.leftOut {
+		if !isOfOwner(key) && (all || changed[key] || moved && strings.HasPrefix(reason, takenReason)) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return all, keys, nil
+}
+
+// inStore reports whether the store has the thread of a scope, or the context without a thread.
+func (w *applier) inStore(ctx context.Context, s *scope) (bool, error) {
+	if !s.thread.IsZero() {
+		return exists(w.state.Thread(ctx, s.thread))
+	}
+	c, err := w.state.Context(ctx, s.context)
+	there, err := exists(c, err)
+	return there && c.Thread.IsZero(), err
 }
 
 // check refuses a thread with ids or names that the database cannot hold.

@@ -128,6 +128,12 @@ func (w *applier) resolve(ctx context.Context, c *derived.Changes) (todo *work, 
 	if todo.owners, todo.forks, err = w.owners(ctx, c, todo.removed); err != nil {
 		return nil, err
 	}
+	todo.scopes, err = w.inOrder(ctx, scopes, removed)
+	return todo, err
+}
+
+// inOrder returns scopes in the order in which they are written, and sets which of them are fresh or full.
+func (w *applier) inOrder(ctx context.Context, scopes map[string]*scope, removed map[string]bool) (all []*scope, err error) {
 	keys := slices.Sorted(maps.Keys(scopes))
 	known, err := lists.ReadList(ctx, w.DB, lists.ScanString, tables.Scopes.Known, keys)
 	if err != nil {
@@ -143,9 +149,9 @@ func (w *applier) resolve(ctx context.Context, c *derived.Changes) (todo *work, 
 		s := scopes[key]
 		s.fresh = w.check != nil || !has[key]
 		s.full = s.full || s.fresh || w.window != nil && w.window.Again // an older state may have had more
-		todo.scopes = append(todo.scopes, s)
+		all = append(all, s)
 	}
-	return todo, nil
+	return all, nil
 }
 
 // resolveContent returns content that was erased, and content that was stored again after that. It also adds the

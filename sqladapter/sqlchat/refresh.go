@@ -74,7 +74,8 @@ func refreshChat(ctx context.Context, db *sqladapter.DB, chatID string) (unknown
 			return nil, messages, err
 		}
 	}
-	unknown, _, err = refreshChats(ctx, db, []string{chatID}, true)
+	const write = true
+	unknown, _, err = refreshChats(ctx, db, []string{chatID}, write)
 	return unknown, messages, err
 }
 
@@ -130,7 +131,8 @@ func refreshSome(ctx context.Context, c *sqladapter.Conn, chatID string, ids []s
 	if err != nil {
 		return err
 	}
-	return chatrows.Index(ctx, c, messages, depths, versions, false)
+	const texts = false
+	return chatrows.Index(ctx, c, messages, depths, versions, texts)
 }
 
 // unindexed returns the messages with the given ids, in order, and deletes their index rows.
@@ -284,7 +286,8 @@ func refresh(ctx context.Context, c *sqladapter.Conn, chats []string) error {
 		if err != nil {
 			return err
 		}
-		if err := chatrows.Index(ctx, c, messages, depths, versions, false); err != nil {
+		const texts = false
+		if err := chatrows.Index(ctx, c, messages, depths, versions, texts); err != nil {
 			return err
 		}
 	}

@@ -130,7 +130,8 @@ func SearchAll(ctx context.Context, db *sqladapter.DB, userID, text string, o ch
 	statement, n, args := searchSQL.cards, 1, []any(nil)
 	if condition := f.q.Condition(); !condition.IsAny() {
 		statement = syntax.AllCandidates
-		args, n = syntax.Condition("", false, condition)
+		const most = false
+		args, n = syntax.Condition("", most, condition)
 	}
 	err = db.Read(ctx, func(c *sqladapter.Conn) error {
 		rows, err := c.QueryN(ctx, statement, n, args...)

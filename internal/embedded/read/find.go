@@ -100,7 +100,7 @@ type finder struct {
 // in finds the usages in a thread.
 func (f *finder) in(thread structure.ThreadID, after backend.Found) error {
 	home, ok, err := homeOf(f.view.Index, thread)
-	if err != nil || !ok || after.Home == home && after.Lookup == 1 {
+	if err != nil || !ok || after.Home == home && after.Lookup == 1 { // 1 comes last
 		return err
 	}
 	hash := keys.HashOfSource(home, f.sourceID)
@@ -171,7 +171,7 @@ func (f *finder) everywhere(after backend.Found) error {
 
 // group finds the usages in the homes of entries with the same prefix.
 func (f *finder) group(entries []index.Entry, after backend.Found) error {
-	in := map[structure.Home][]index.Entry{}
+	entriesOf := map[structure.Home][]index.Entry{}
 	for _, e := range entries {
 		_, span, err := keys.ReadLookup(e.Key)
 		if err != nil {
@@ -181,33 +181,37 @@ func (f *finder) group(entries []index.Entry, after backend.Found) error {
 		if err != nil {
 			return err
 		}
-		in[run.Home] = append(in[run.Home], e)
+		entriesOf[run.Home] = append(entriesOf[run.Home], e)
 	}
-	homes := slices.SortedFunc(maps.Keys(in), compareHomes)
-	for _, home := range homes {
-		hash := keys.HashOfSource(home, f.sourceID)
-		prefix := hash.Prefix()
-		if !bytes.Equal(prefix, entries[0].Key[:keys.LookupsInSize]) {
-			continue // of another source id
-		}
-		from := behind(prefix, home, after)
-		if after.Lookup != 0 && bytes.Equal(prefix, keys.LookupsIn(after.Home, f.sourceID)) && compareHomes(home, after.Home) < 0 {
-			continue
-		}
-		now, ok, err := homeOf(f.view.Index, home.Thread)
-		if err != nil {
+	for _, home := range slices.SortedFunc(maps.Keys(entriesOf), compareHomes) {
+		if err := f.inHome(home, entriesOf[home], after); err != nil || f.done {
 			return err
 		}
-		if !ok || now != home {
+	}
+	return nil
+}
+
+// inHome finds the usages in a home, which are among entries with the same prefix.
+func (f *finder) inHome(home structure.Home, entries []index.Entry, after backend.Found) error {
+	hash := keys.HashOfSource(home, f.sourceID)
+	prefix := hash.Prefix()
+	if !bytes.Equal(prefix, entries[0].Key[:keys.LookupsInSize]) {
+		return nil // they have another source id
+	}
+	if after.Lookup != 0 && bytes.Equal(prefix, keys.LookupsIn(after.Home, f.sourceID)) && compareHomes(home, after.Home) < 0 {
+		return nil // they come before after
+	}
+	current, ok, err := homeOf(f.view.Index, home.Thread)
+	if err != nil || !ok || current != home {
+		return err
+	}
+	from := behind(prefix, home, after)
+	for _, e := range entries {
+		if bytes.Compare(e.Key, from) < 0 {
 			continue
 		}
-		for _, e := range in[home] {
-			if bytes.Compare(e.Key, from) < 0 {
-				continue
-			}
-			if err := f.entry(home, &hash, e); err != nil || f.done {
-				return err
-			}
+		if err := f.entry(home, &hash, e); err != nil || f.done {
+			return err
 		}
 	}
 	return nil

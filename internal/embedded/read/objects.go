@@ -12,7 +12,8 @@ import (
 
 // Has implements backend.Reader.
 func (v *View) Has(ctx context.Context, ids []content.ID) ([]bool, error) {
-	if err := v.prefetchBlocks(ctx, ids, false); err != nil {
+	const bodies = false
+	if err := v.prefetchBlocks(ctx, ids, bodies); err != nil {
 		return nil, err
 	}
 	out := make([]bool, len(ids))
@@ -34,7 +35,8 @@ func (v *View) Has(ctx context.Context, ids []content.ID) ([]bool, error) {
 
 // Blocks implements backend.Reader.
 func (v *View) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error) {
-	if err := v.prefetchBlocks(ctx, ids, true); err != nil {
+	const bodies = true
+	if err := v.prefetchBlocks(ctx, ids, bodies); err != nil {
 		return nil, err
 	}
 	out := make([]*structure.Block, len(ids))

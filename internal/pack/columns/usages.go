@@ -206,6 +206,7 @@ func (f *recordCoder) contentOf(kind int) {
 	}
 }
 
+// elsewhere codes where content is that the commit did not name before: see recentContents.elsewhere for how.
 func (f *recordCoder) elsewhere(kind, how, recent int, r *ContentRef) {
 	last := &f.at.names[kind]
 	switch how {

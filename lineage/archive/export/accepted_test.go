@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/export"
@@ -58,7 +59,7 @@ func TestArchivesAreAccepted(t *testing.T) {
 			continue
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			s := open(t)
+			s := storetest.NewTicking(t)
 			_, err := importer.Import(bg, s, archive.Path(path), importer.Options{})
 			require.NoError(t, err)
 			requireAccepted(t, s, func(f export.Format) string { return written(t, s, f, export.Options{}) })
@@ -69,7 +70,7 @@ func TestArchivesAreAccepted(t *testing.T) {
 // The API of a format accepts the export of any messages.
 func TestAnyHistoryIsAccepted(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := open(t)
+		s := storetest.NewTicking(t)
 		_, main := newThread(t, s, prompt(rapid.SampledFrom([]string{"", "Be brief.", " ", "\xff"}).Draw(rt, "prompt")))
 		var items []lineage.Item
 		for _, body := range messagetest.Wild(rt) {
@@ -92,7 +93,7 @@ func TestTurnsOfShareGPT(t *testing.T) {
 			continue
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			s := open(t)
+			s := storetest.NewTicking(t)
 			_, err := importer.Import(bg, s, archive.Path(path), importer.Options{})
 			require.NoError(t, err)
 			var all []struct {
@@ -156,7 +157,7 @@ func TestTranscriptsOfArchives(t *testing.T) {
 			continue
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			s := open(t)
+			s := storetest.NewTicking(t)
 			_, err := importer.Import(bg, s, archive.Path(path), importer.Options{})
 			require.NoError(t, err)
 			for c, err := range s.View().Contexts(bg, lineage.ThreadID{}, lineage.ContextID{}) {

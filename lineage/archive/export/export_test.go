@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/message/messagetest"
@@ -30,19 +30,6 @@ var bg = context.Background()
 func TestMain(m *testing.M) {
 	campaign.Checks(15)
 	os.Exit(m.Run())
-}
-
-func open(t testing.TB) *lineage.Store {
-	t.Helper()
-	var seconds atomic.Int64
-	start := time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC)
-	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{
-		Durability: lineage.Normal,
-		Now:        func() time.Time { return start.Add(time.Duration(seconds.Add(1)) * time.Second) },
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return s
 }
 
 func written(t testing.TB, s *lineage.Store, format export.Format, o export.Options) string {
@@ -88,7 +75,7 @@ const (
 
 // sample creates a store with all kinds of content.
 func sample(t testing.TB) (*lineage.Store, *lineage.Thread) {
-	s := open(t)
+	s := storetest.NewTicking(t)
 	thread, err := s.CreateThread(bg, lineage.ThreadOptions{
 		SourceID: "chat-1", UserID: "ada", Title: "Graphs <b>& trees</b>",
 		Metadata:  []byte(`{"tools": [ {"type":"function","function":{"name":"search"}} ]}`),
@@ -169,7 +156,7 @@ func TestOneContextIsOneHistory(t *testing.T) {
 }
 
 func TestContextOutsideOfThreads(t *testing.T) {
-	s := open(t)
+	s := storetest.NewTicking(t)
 	c, err := s.NewContext(bg, lineage.ContextOptions{})
 	require.NoError(t, err)
 	o := export.Options{Scope: export.Scope{Context: c}}
@@ -183,7 +170,7 @@ func TestContextOutsideOfThreads(t *testing.T) {
 }
 
 func TestEmptyStore(t *testing.T) {
-	s := open(t)
+	s := storetest.NewTicking(t)
 	require.Empty(t, written(t, s, export.OpenAI, export.Options{}))
 	require.Equal(t, "[\n]\n", written(t, s, export.ShareGPT, export.Options{}))
 	require.Empty(t, written(t, s, export.Markdown, export.Options{}))
@@ -191,7 +178,7 @@ func TestEmptyStore(t *testing.T) {
 }
 
 func TestUnknownFormat(t *testing.T) {
-	require.ErrorIs(t, export.Write(bg, open(t), &bytes.Buffer{}, "docx", export.Options{}), export.ErrUnknownFormat)
+	require.ErrorIs(t, export.Write(bg, storetest.NewTicking(t), &bytes.Buffer{}, "docx", export.Options{}), export.ErrUnknownFormat)
 }
 
 // Message text never becomes markup, and a page has no external references.
@@ -205,7 +192,7 @@ func TestPageHoldsNoForeignMarkup(t *testing.T) {
 func TestPageOfAnyHistory(t *testing.T) {
 	name := rapid.SampledFrom([]string{"x", hostile, "</summary><script>", "\"onload=\"x", "a\nb", ""})
 	rapid.Check(t, func(rt *rapid.T) {
-		s := open(t)
+		s := storetest.NewTicking(t)
 		_, main := newThread(t, s, lineage.Overrides{})
 		for _, body := range messagetest.Wild(rt) {
 			extend(t, main, lineage.Item{Role: cmp.Or(body.Role, "user"), Type: body.Type, Body: []byte(body.Bytes)})
@@ -239,7 +226,7 @@ func requireOwnMarkup(t require.TestingT, page string) {
 }
 
 func TestAssistantsWriteMarkdown(t *testing.T) {
-	s := open(t)
+	s := storetest.NewTicking(t)
 	thread, err := s.CreateThread(bg, lineage.ThreadOptions{})
 	require.NoError(t, err)
 	c, err := thread.Active(bg)
@@ -265,7 +252,7 @@ func TestAssistantsWriteMarkdown(t *testing.T) {
 
 // Outside of fences, a line of a message never starts a line of the document.
 func TestMarkdownQuotesWhatPeopleWrote(t *testing.T) {
-	s := open(t)
+	s := storetest.NewTicking(t)
 	thread, err := s.CreateThread(bg, lineage.ThreadOptions{Title: "# t\n# u"})
 	require.NoError(t, err)
 	c, err := thread.Active(bg)
@@ -290,7 +277,7 @@ func TestMarkdownQuotesWhatPeopleWrote(t *testing.T) {
 }
 
 func TestLargeBodies(t *testing.T) {
-	s := open(t)
+	s := storetest.NewTicking(t)
 	thread, err := s.CreateThread(bg, lineage.ThreadOptions{})
 	require.NoError(t, err)
 	c, err := thread.Active(bg)
@@ -312,7 +299,7 @@ func TestLargeBodies(t *testing.T) {
 
 // Forks of forks, deeper than a page nests.
 func TestDeepBranches(t *testing.T) {
-	s := open(t)
+	s := storetest.NewTicking(t)
 	thread, err := s.CreateThread(bg, lineage.ThreadOptions{})
 	require.NoError(t, err)
 	c, err := thread.Active(bg)
@@ -341,7 +328,7 @@ var index = regexp.MustCompile(`(?s)<section class="index">.*?</section>`)
 // Formats with branches write each span of a thread once.
 func TestEverySpanIsWrittenOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := open(t)
+		s := storetest.NewTicking(t)
 		thread, err := s.CreateThread(bg, lineage.ThreadOptions{Title: "Spans"})
 		require.NoError(rt, err)
 		main, err := thread.Active(bg)
@@ -391,7 +378,7 @@ func TestWriterFails(t *testing.T) {
 
 // People read what a call ran and what came out, in one place, and texts of programs as such.
 func TestCallsArePutWithTheirResults(t *testing.T) {
-	s := open(t)
+	s := storetest.NewTicking(t)
 	_, main := newThread(t, s, lineage.Overrides{})
 	extend(t, main,
 		lineage.User("<system-reminder>remember</system-reminder>\nfix it"),
@@ -413,7 +400,7 @@ func TestCallsArePutWithTheirResults(t *testing.T) {
 
 // A result in a branch names the call before the fork.
 func TestResultsInBranches(t *testing.T) {
-	s := open(t)
+	s := storetest.NewTicking(t)
 	thread, main := newThread(t, s, lineage.Overrides{})
 	refs := extend(t, main, structured("assistant", `{"content":[{"type":"tool_use","id":"1","name":"Bash","input":{"command":"ls"}}]}`),
 		structured("user", `{"content":[{"type":"tool_result","tool_use_id":"1","content":"of main"}]}`))
@@ -437,7 +424,7 @@ func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 // named has to be there.
 func TestDeletedMeanwhile(t *testing.T) {
 	for _, format := range []export.Format{export.OpenAI, export.ShareGPT, export.Markdown, export.HTML} {
-		s := open(t)
+		s := storetest.NewTicking(t)
 		var threads []*lineage.Thread
 		for _, text := range []string{"first " + strings.Repeat("long ", 100_000), "second", "third"} {
 			thread, err := s.CreateThread(bg, lineage.ThreadOptions{})

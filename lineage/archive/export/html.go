@@ -121,7 +121,8 @@ func (x *exporter) htmlConversation(ctx context.Context, conv *conversation, n i
 		l := p.later[0]
 		p.later = p.later[1:]
 		x.put("<section id=\"", l.anchor, "\">\n")
-		if err := p.branch(ctx, l.fork, 1, false); err != nil {
+		const open = false
+		if err := p.branch(ctx, l.fork, 1, open); err != nil {
 			return nil, err
 		}
 		x.put("</section>\n")
@@ -196,7 +197,8 @@ func (p *page) passing(ctx context.Context, at *passing) error {
 		p.put("<p class=\"tip\">", escape(strings.Join(at.names, ", ")), "</p>\n")
 	}
 	for _, off := range at.off {
-		if err := p.branch(ctx, off, max(p.depth, 1), false); err != nil {
+		const open = false
+		if err := p.branch(ctx, off, max(p.depth, 1), open); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/export"
@@ -75,7 +76,7 @@ func TestSystemPromptOfAContext(t *testing.T) {
 		"nothing was said, which is not written": {"Be brief.", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t)
+			s := storetest.NewTicking(t)
 			_, main := newThread(t, s, prompt(test.prompt))
 			if len(test.says) > 0 {
 				extend(t, main, test.says...)
@@ -92,7 +93,7 @@ func TestSystemPromptOfAContext(t *testing.T) {
 
 // A context is exported with the prompt in force for it.
 func TestSystemPromptsOfBranches(t *testing.T) {
-	s := open(t)
+	s := storetest.NewTicking(t)
 	thread, main := newThread(t, s, prompt("Be brief."))
 	extend(t, main, lineage.User("Hi"))
 	for name, o := range map[string]lineage.Overrides{"inherits": {}, "polite": prompt("Be polite."), "none": prompt("")} {
@@ -119,7 +120,7 @@ func TestSystemPromptsOfBranches(t *testing.T) {
 // adds nothing.
 func TestSystemPromptComesBackOnce(t *testing.T) {
 	for _, format := range []export.Format{export.OpenAI, export.ShareGPT} {
-		from, to := open(t), open(t)
+		from, to := storetest.NewTicking(t), storetest.NewTicking(t)
 		_, main := newThread(t, from, prompt("Be brief.\n\"Now\""))
 		extend(t, main, lineage.User("Hi"), lineage.Assistant("Hello"))
 		out := written(t, from, format, export.Options{})

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/export"
@@ -98,7 +99,7 @@ func TestRoundTripOfArchives(t *testing.T) {
 				continue // this format has no images
 			}
 			t.Run(fmt.Sprintf("%s as %s", file, format), func(t *testing.T) {
-				from, to := open(t), open(t)
+				from, to := storetest.NewTicking(t), storetest.NewTicking(t)
 				_, err := importer.Import(bg, from, archive.Path(filepath.Join("..", "testdata", filepath.FromSlash(file))), importer.Options{})
 				require.NoError(t, err)
 				want := digests(t, from)
@@ -128,7 +129,7 @@ func TestRoundTripOfArchives(t *testing.T) {
 
 func TestRoundTripOfAnyText(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		from := open(t)
+		from := storetest.NewTicking(t)
 		for i := range rapid.IntRange(1, 3).Draw(rt, "threads") {
 			thread, err := from.CreateThread(bg, lineage.ThreadOptions{SourceID: fmt.Sprint(i)})
 			require.NoError(rt, err)
@@ -146,7 +147,7 @@ func TestRoundTripOfAnyText(t *testing.T) {
 			}
 		}
 		for _, format := range []export.Format{export.OpenAI, export.ShareGPT} {
-			to := open(t)
+			to := storetest.NewTicking(t)
 			importedFrom(rt, from, to, format, export.Options{AsGiven: true})
 			require.ElementsMatch(rt, says(rt, from), says(rt, to), format)
 			if format == export.OpenAI {
@@ -177,7 +178,7 @@ func TestToolsComeBack(t *testing.T) {
 	for _, size := range []int{10, 10_000} {
 		tools := `[{"type":"function","function":{"name":"f","description":"` + strings.Repeat("x", size) + `"}}]`
 		line := `{"messages":[{"role":"user","content":"a"}],"tools":` + tools + "}\n" + `{"messages":[{"role":"user","content":"b"}],"tools":` + tools + "}\n"
-		s := open(t)
+		s := storetest.NewTicking(t)
 		_, err := importer.Import(bg, s, archive.Stream("", strings.NewReader(line)), importer.Options{})
 		require.NoError(t, err)
 		require.ElementsMatch(t, strings.Split(line, "\n"), strings.Split(written(t, s, export.OpenAI, export.Options{AsGiven: true}), "\n"))
@@ -195,7 +196,7 @@ func TestWeightsOfEqualLines(t *testing.T) {
 {"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]}
 {"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello","weight":1}]}
 `
-	s := open(t)
+	s := storetest.NewTicking(t)
 	for round := range 2 {
 		report, err := importer.Import(bg, s, archive.Stream("", strings.NewReader(lines)), importer.Options{})
 		require.NoError(t, err)
@@ -215,7 +216,7 @@ func TestRoundTripOfCalls(t *testing.T) {
 {"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"","tool_calls":[{"type":"function","function":{"name":"f","arguments":{"a":1e2}}}]},{"role":"tool","content":"1"}]}
 {"messages":[{"content":[{"file":{"file_data": "data:application/pdf;base64,JVBERi0=","filename":"a.pdf"},"type":"file"},{"type":"text","text":"read"}],"role":"user"}]}
 `
-	s := open(t)
+	s := storetest.NewTicking(t)
 	for round := range 2 {
 		report, err := importer.Import(bg, s, archive.Stream("", strings.NewReader(lines)), importer.Options{})
 		require.NoError(t, err)
@@ -231,7 +232,7 @@ func TestRoundTripOfShareGPT(t *testing.T) {
 {"conversations":[{"from":"system","value":"Be brief."},{"from":"human","value":"hi"},{"from":"gpt","value":"hello"}]}
 ]
 `
-	s := open(t)
+	s := storetest.NewTicking(t)
 	for round := range 2 {
 		report, err := importer.Import(bg, s, archive.Stream("", strings.NewReader(archived)), importer.Options{})
 		require.NoError(t, err)

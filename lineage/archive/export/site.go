@@ -144,7 +144,8 @@ func (s *site) conversation(ctx context.Context, conv *conversation) (err error)
 	err = s.file(row.name, func(x *exporter) error {
 		x.beginPage(row.title, "")
 		x.put("<p class=\"back\"><a href=\"../", siteIndex, "#", conv.info.ID.String(), "\">All conversations</a></p>\n")
-		p, err := x.htmlConversation(ctx, conv, 1, true)
+		const single = true
+		p, err := x.htmlConversation(ctx, conv, 1, single)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -32,7 +33,7 @@ func TestSessionsStateTheirAgent(t *testing.T) {
 		"agents/qwen/made.jsonl":                                                        `{"agent":"qwen","agentVersion":"0.21.6","model":"qwen3","cwd":"/home/dev/app","gitBranch":"main"}`,
 	} {
 		t.Run(path, func(t *testing.T) {
-			s := storeIn(t)
+			s := storetest.New(t)
 			_, err := importer.Import(t.Context(), s, archive.Path(fixture(path)), importer.Options{})
 			require.NoError(t, err)
 			for found, err := range s.Threads(t.Context(), lineage.ThreadQuery{}) {
@@ -145,7 +146,7 @@ func TestDocumentsOfCodex(t *testing.T) {
 
 // A large field of a session is stored as content, once for all sessions.
 func TestLargeFieldsOfSessions(t *testing.T) {
-	s := storeIn(t)
+	s := storetest.New(t)
 	told := strings.Repeat("You are an agent. ", 400)
 	session := func(id string) string {
 		return `{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta","payload":{"id":"` + id + `","cwd":"/w","git":{"branch":"fix"},"base_instructions":{"text":"` + told + `"}}}
@@ -181,7 +182,7 @@ func TestSessionsOfAgents(t *testing.T) {
 		"aider":       {3, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, src := storeIn(t), archive.Path(fixture("agents/"+name))
+			s, src := storetest.New(t), archive.Path(fixture("agents/"+name))
 			report, err := importer.Import(t.Context(), s, src, importer.Options{})
 			require.NoError(t, err)
 			if name == "opencode" { // a published file that is broken, and a subagent that is read with its session
@@ -236,7 +237,7 @@ func TestTasksWithEqualIDs(t *testing.T) {
 	screen := func(text string) string {
 		return `[{"ts":1770000000000,"type":"say","say":"text","text":"` + text + `"},{"ts":1770000000001,"type":"say","say":"api_req_started","text":"{\"tokensIn\":1,\"tokensOut\":2}"}]`
 	}
-	s := storeIn(t)
+	s := storetest.New(t)
 	var files []file
 	for _, text := range []string{"one", "two"} {
 		dir := text + "/tasks/1770000000000/"
@@ -254,7 +255,7 @@ func TestModelOfRooCode(t *testing.T) {
 	task := `[{"role":"user","content":[{"type":"text","text":"<task>\nGo <model>x</model>\n</task>"},{"type":"text","text":"` + environment + `"}],"ts":1770000000000},{"role":"assistant","content":"Done.","ts":1770000000001}]`
 	body := rawjson.Quote(`{"request":"` + environment + `","apiProtocol":"anthropic","tokensIn":30,"tokensOut":2,"cacheReads":20}`)
 	screen := `[{"ts":1770000000001,"type":"say","say":"api_req_started","text":` + string(body) + `}]`
-	s := storeIn(t)
+	s := storetest.New(t)
 	importText(t, s, "z", string(zipped(t, file{"tasks/1770000000000/api_conversation_history.json", []byte(task)}, file{"tasks/1770000000000/ui_messages.json", []byte(screen)})), importer.Options{})
 	var models []string
 	for found, err := range s.Threads(t.Context(), lineage.ThreadQuery{}) {
@@ -283,7 +284,7 @@ func TestParentsThatComeLater(t *testing.T) {
 	}
 	session := line("user", "a", "null") + line("user", "d", `"p"`) + line("user", "c", `"b"`) + line("progress", "p", `"c"`) + line("user", "b", `"a"`) +
 		line("user", "x", `"y"`) + line("user", "y", `"x"`)
-	s := storeIn(t)
+	s := storetest.New(t)
 	report := importText(t, s, "s.jsonl", session, importer.Options{})
 	require.EqualValues(t, 6, report.NewMessages)
 	require.Zero(t, importText(t, s, "s.jsonl", session, importer.Options{}).NewMessages)
@@ -320,7 +321,7 @@ func TestFilesReadWithASession(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	s := storeIn(t)
+	s := storetest.New(t)
 	for range 2 {
 		report, err := importer.Import(t.Context(), s, archive.Path(storage), importer.Options{})
 		require.NoError(t, err)

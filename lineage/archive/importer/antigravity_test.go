@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -48,7 +49,7 @@ func TestStepsOfAntigravity(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()
-			s := storeIn(t)
+			s := storetest.New(t)
 			for range 2 { // again, nothing is new
 				_, err := importer.Import(ctx, s, archive.Stream(antigravityFile, strings.NewReader(strings.Join(test.lines, ""))), importer.Options{})
 				require.NoError(t, err)
@@ -65,7 +66,7 @@ func TestStepsOfAntigravity(t *testing.T) {
 
 // transcript.jsonl, the shortened form of a session, has arguments as JSON in strings. The project is without the quotes.
 func TestShortenedSessionOfAntigravity(t *testing.T) {
-	s := storeIn(t)
+	s := storetest.New(t)
 	_, err := importer.Import(context.Background(), s, archive.Stream(antigravityFile, strings.NewReader(antigravityStep(0, "USER_INPUT", `,"content":"a"`)+
 		antigravityStep(1, "PLANNER_RESPONSE", `,"tool_calls":[{"name":"run_command","args":{"CommandLine":"\"ls\"","Cwd":"\"/p\""}}]`))), importer.Options{})
 	require.NoError(t, err)
@@ -82,7 +83,7 @@ func TestModelOfAntigravity(t *testing.T) {
 	selects := func(from, to string) string {
 		return fmt.Sprintf(`,"content":"<USER_REQUEST>\ngo to `+"`Model Selection` from A to B.\\n</USER_REQUEST>\\n<USER_SETTINGS_CHANGE>\\nThe user changed setting `Model Selection` from %s to %s. No need to comment.\\n</USER_SETTINGS_CHANGE>"+`"`, from, to)
 	}
-	s := storeIn(t)
+	s := storetest.New(t)
 	_, err := importer.Import(ctx, s, archive.Stream(antigravityFile, strings.NewReader(
 		antigravityStep(0, "USER_INPUT", selects("None", "Gemini 3.6 Flash (Medium)"))+antigravityStep(1, "PLANNER_RESPONSE", `,"content":"a"`)+
 			antigravityStep(2, "USER_INPUT", `,"content":"<USER_REQUEST>\n`+"`Model Selection` from A to B."+`\n</USER_REQUEST>"`)+antigravityStep(3, "PLANNER_RESPONSE", `,"tool_calls":[{"name":"run_command","args":{"Cwd":"/p"}}]`)+

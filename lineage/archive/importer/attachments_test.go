@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -14,7 +15,7 @@ import (
 
 // A message has the same large file twice, which is also its text; once new and once known.
 func TestLargeAttachmentTwice(t *testing.T) {
-	s := storeIn(t)
+	s := storetest.New(t)
 	large := strings.Repeat("0123456789abcdef", 5000)
 	for i := range 2 {
 		attachment := fmt.Sprintf(`{"file_name":"a.txt","file_type":"txt","extracted_content":%q}`, large)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
@@ -29,7 +30,7 @@ func TestAnEmptyImportNeedsNoStore(t *testing.T) {
 	require.NoError(t, err)
 	defer b.Close()
 	require.False(t, b.Empty())
-	report, err := b.Into(storeIn(t))
+	report, err := b.Into(storetest.New(t))
 	require.NoError(t, err)
 	require.EqualValues(t, 1, report.NewConversations)
 	_, err = importer.Begin(t.Context(), archive.Path("x"), importer.Options{Format: "nosuch"})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
@@ -75,7 +76,7 @@ func TestImportOfManyBranches(t *testing.T) {
 	costs := make(map[string]float64)
 	for _, n := range []int{few, many} {
 		for name, c := range branchyShapes(n) {
-			s := storeIn(t)
+			s := storetest.New(t)
 			engine := backendtest.NewCounting(write.Of(s).Engine())
 			watched := &watched{Engine: engine}
 			each := float64(engine.Cost(func() { importMade(t, lineage.New(watched), []*archive.Conversation{c}) })) / float64(n)
@@ -98,7 +99,7 @@ func TestImportOfManyBranches(t *testing.T) {
 // for any order of messages.
 func TestCurrentMessageIsAtTheEndOfOneRun(t *testing.T) {
 	for name, c := range branchyShapes(200) {
-		s := storeIn(t)
+		s := storetest.New(t)
 		importMade(t, s, []*archive.Conversation{c})
 		thread, err := s.FindThread(t.Context(), name)
 		require.NoError(t, err, name)

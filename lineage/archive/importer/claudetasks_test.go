@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -34,7 +35,7 @@ func TestSubagentsInTheSession(t *testing.T) {
 		line("x6", "null", "true", "user", `"two"`),   // the call has started one already
 		line("x7", "null", "true", "user", `"never"`), // nobody has called it
 	}
-	s := storeIn(t)
+	s := storetest.New(t)
 	_, err := importer.Import(context.Background(), s, archive.Stream("s.jsonl", strings.NewReader(strings.Join(lines, "\n")+"\n")), importer.Options{})
 	require.NoError(t, err)
 	thread, err := s.FindThread(context.Background(), "s")
@@ -64,7 +65,7 @@ func TestSubagentWithoutItsSession(t *testing.T) {
 		return fmt.Sprintf(`{"type":"user","sessionId":"5c0375b4-57a5-4f26-b12d-d022ee4e51b7","uuid":%q,"parentUuid":null,"timestamp":"2026-01-01T00:00:00Z","isSidechain":%s,"cwd":%q,"gitBranch":"b%s","version":"2.0","message":{"role":"user","model":%q,"content":%q}}`,
 			id, side, cwd, cwd[1:], model, text) + "\n"
 	}
-	s := storeIn(t)
+	s := storetest.New(t)
 	read := func(name, text string) lineage.ThreadInfo {
 		_, err := importer.Import(ctx, s, archive.Stream(name, strings.NewReader(text)), importer.Options{})
 		require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
@@ -38,7 +39,7 @@ func TestLargeConversationsHaveFewCommits(t *testing.T) {
 		"no id":    {conversation("", append([]string{large}, small...)...), after},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := storeIn(t)
+			s := storetest.New(t)
 			importMade(t, s, all)
 			head, err := s.View().Head(context.Background())
 			require.NoError(t, err)
@@ -58,7 +59,7 @@ func TestLargeTextsAreReleased(t *testing.T) {
 		})
 		all = append(all, c)
 	}
-	s := storeIn(t)
+	s := storetest.New(t)
 	importMade(t, s, all)
 	head, err := s.View().Head(context.Background())
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
@@ -58,7 +59,7 @@ func TestCopiesUnderOtherIDs(t *testing.T) {
 		"another user's session": {copiedSession(two, "b", 2, "abc", "and then?"), "bob", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := storeIn(t)
+			s := storetest.New(t)
 			importText(t, s, one+".jsonl", first, importer.Options{UserID: "ada"})
 			report := importText(t, s, two+".jsonl", c.copy, importer.Options{UserID: c.user})
 			require.Equal(t, c.shared, report.SharedMessages)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
@@ -19,10 +20,10 @@ const otherAgent = `{"type":"conversation","id":"s","timestamp":"2026-01-01T00:0
 // A file of an unknown agent is reported as unknown.
 func TestSessionsOfOtherAgents(t *testing.T) {
 	for _, source := range []string{otherAgent, strings.ReplaceAll(otherAgent, `"parentId":null,`, ""), strings.ReplaceAll(otherAgent, `"id":`, `"uuid":`)} {
-		_, err := importer.Import(t.Context(), storeIn(t), archive.Stream("s.jsonl", strings.NewReader(source)), importer.Options{})
+		_, err := importer.Import(t.Context(), storetest.New(t), archive.Stream("s.jsonl", strings.NewReader(source)), importer.Options{})
 		require.ErrorIs(t, err, archive.ErrUnknownFormat)
 	}
-	report := importText(t, storeIn(t), "z", string(zipped(t, file{"s.jsonl", []byte(otherAgent)}, file{"c.jsonl", []byte(oneConversation)})), importer.Options{})
+	report := importText(t, storetest.New(t), "z", string(zipped(t, file{"s.jsonl", []byte(otherAgent)}, file{"c.jsonl", []byte(oneConversation)})), importer.Options{})
 	require.Equal(t, []string{"z/s.jsonl"}, report.Ignored)
 	require.EqualValues(t, 1, report.Messages)
 }
@@ -35,7 +36,7 @@ func TestFilesWithoutMessages(t *testing.T) {
 		"deepseek": `[{"id":"c","inserted_at":"x","mapping":{}}]`, "grok": `{"conversation":{"id":"c"},"responses":[]}`,
 		"sharegpt": `{"conversations":[]}`, "turns": `{"history":[]}`,
 	} {
-		report, err := importer.Import(t.Context(), storeIn(t), archive.Stream("f", strings.NewReader(source)), importer.Options{Format: name})
+		report, err := importer.Import(t.Context(), storetest.New(t), archive.Stream("f", strings.NewReader(source)), importer.Options{Format: name})
 		require.NoError(t, err, name)
 		require.Zero(t, report.Messages, name)
 		reported, other := report.Skipped, report.Repaired
@@ -67,7 +68,7 @@ func TestDetectionBeyondTheFirstItem(t *testing.T) {
 	}
 	for name, header := range first {
 		for format, line := range lines {
-			report, err := importer.Import(context.Background(), storeIn(t), archive.Stream("f", strings.NewReader(header.header+line+"\n")), importer.Options{})
+			report, err := importer.Import(context.Background(), storetest.New(t), archive.Stream("f", strings.NewReader(header.header+line+"\n")), importer.Options{})
 			require.NoError(t, err, "%s before %s", name, format)
 			require.Equal(t, []string{format}, report.Formats, "%s before %s", name, format)
 			require.NotZero(t, report.Messages)
@@ -81,7 +82,7 @@ func TestDetectionBeyondTheFirstItem(t *testing.T) {
 		"chatgpt": `[{}, {"mapping":{"m":{"message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["hi"]}}}}}]`,
 		"claude":  `[{"uuid":"x"}, {"uuid":"c","chat_messages":[{"uuid":"m","text":"hi","sender":"human"}]}]`,
 	} {
-		report, err := importer.Import(context.Background(), storeIn(t), archive.Stream("f", strings.NewReader(list)), importer.Options{})
+		report, err := importer.Import(context.Background(), storetest.New(t), archive.Stream("f", strings.NewReader(list)), importer.Options{})
 		require.NoError(t, err)
 		require.Equal(t, []string{format}, report.Formats)
 		require.EqualValues(t, 1, report.Messages)
@@ -102,7 +103,7 @@ func TestSkippedPartsAreReported(t *testing.T) {
 		"openai":       `{"messages":[{"role":"user","content":"hi"},{"content":"x"},7]}`,
 		"sharegpt":     `{"conversations":[{"from":"human"},{"from":"human","value":"hi"},7]}`,
 	} {
-		report, err := importer.Import(context.Background(), storeIn(t), archive.Stream("f", strings.NewReader(source)), importer.Options{Format: format})
+		report, err := importer.Import(context.Background(), storetest.New(t), archive.Stream("f", strings.NewReader(source)), importer.Options{Format: format})
 		require.NoError(t, err)
 		require.EqualValues(t, 1, report.Messages, format)
 		require.EqualValues(t, 2, report.SkippedCount, "%s: %v", format, report.Skipped)
@@ -115,7 +116,7 @@ func TestConversationsAreCountedOnce(t *testing.T) {
 		path  string
 		count int64
 	}{"files": {"claude-code-made", 2}, "lines": {"oasst", 3}} {
-		report, err := importer.Import(context.Background(), storeIn(t), archive.Path(fixture(want.path)), importer.Options{})
+		report, err := importer.Import(context.Background(), storetest.New(t), archive.Path(fixture(want.path)), importer.Options{})
 		require.NoError(t, err)
 		require.Equal(t, want.count, report.Conversations, format)
 		require.Equal(t, want.count, report.NewConversations, format)

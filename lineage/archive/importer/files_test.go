@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -20,7 +21,7 @@ import (
 // A file that was imported before is read again when something may have changed, and only then.
 func TestUnchangedFilesAreNotReadAgain(t *testing.T) {
 	ctx := context.Background()
-	s, dir, at := storeIn(t), t.TempDir(), time.Now().Add(-time.Hour)
+	s, dir, at := storetest.New(t), t.TempDir(), time.Now().Add(-time.Hour)
 	write := func(name, content string) {
 		at = at.Add(time.Second)
 		path := filepath.Join(dir, name)
@@ -71,7 +72,7 @@ func TestUnchangedFilesAreNotReadAgain(t *testing.T) {
 	require.EqualValues(t, 4, importInto(s, "m", importer.Options{}).Unchanged)
 	require.Zero(t, importInto(s, "another machine", importer.Options{}).Unchanged)
 	require.Zero(t, importInto(s, "m", importer.Options{Prefix: "p-"}).Unchanged)
-	require.Zero(t, importInto(storeIn(t), "m", importer.Options{}).Unchanged)
+	require.Zero(t, importInto(storetest.New(t), "m", importer.Options{}).Unchanged)
 	require.NoError(t, os.Remove(filepath.Join(dir, "c", three+".jsonl")))
 
 	// A file of which something was left out says so each time, and so does one that may still change.
@@ -94,7 +95,7 @@ func TestUnchangedFilesAreNotReadAgain(t *testing.T) {
 // one of its threads has changed.
 func TestFileOfManyConversations(t *testing.T) {
 	ctx := context.Background()
-	s, path, at := storeIn(t), filepath.Join(t.TempDir(), "chats.jsonl"), time.Now().Add(-time.Hour)
+	s, path, at := storetest.New(t), filepath.Join(t.TempDir(), "chats.jsonl"), time.Now().Add(-time.Hour)
 	const conversations = 2500
 	var lines strings.Builder
 	for i := range conversations {
@@ -125,7 +126,7 @@ func TestFileOfManyConversations(t *testing.T) {
 func TestStatesOfFilesInSeveralCommits(t *testing.T) {
 	defer importer.SetSavedBytes(importer.SetSavedBytes(1))
 	ctx := context.Background()
-	s, dir, at := storeIn(t), t.TempDir(), time.Now().Add(-time.Hour)
+	s, dir, at := storetest.New(t), t.TempDir(), time.Now().Add(-time.Hour)
 	const files = 3
 	for i := range files {
 		path := filepath.Join(dir, fmt.Sprint(i, ".jsonl"))
@@ -156,7 +157,7 @@ func TestStatesOfFilesInSeveralCommits(t *testing.T) {
 
 func TestReadingAgainMakesNoCommit(t *testing.T) {
 	ctx := context.Background()
-	s, path, at := storeIn(t), filepath.Join(t.TempDir(), "chats.jsonl"), time.Now().Add(-time.Hour)
+	s, path, at := storetest.New(t), filepath.Join(t.TempDir(), "chats.jsonl"), time.Now().Add(-time.Hour)
 	require.NoError(t, os.WriteFile(path, []byte(`{"messages":[{"role":"user","content":"Hello"}]}`), 0o600))
 	require.NoError(t, os.Chtimes(path, at, at))
 	var journal uint64
@@ -180,7 +181,7 @@ func TestReadingAgainMakesNoCommit(t *testing.T) {
 // also one that no message names, and sessions that are each other's are not lost.
 func TestFilesBesideAreReadAgain(t *testing.T) {
 	ctx := context.Background()
-	s, dir, at := storeIn(t), t.TempDir(), time.Now().Add(-time.Hour)
+	s, dir, at := storetest.New(t), t.TempDir(), time.Now().Add(-time.Hour)
 	write := func(name, content string) {
 		path := filepath.Join(dir, "storage", filepath.FromSlash(name))
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))

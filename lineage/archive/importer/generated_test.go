@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/formats"
@@ -296,7 +297,7 @@ func shownOwn(id, title, user string, metadata map[string]json.RawMessage, histo
 func TestEveryFormatKeepsConversationsApart(t *testing.T) {
 	check := func(name string, tree bool, write func(t *rapid.T, all [][]generated) []byte) {
 		t.Run(name, func(t *testing.T) {
-			s, n := storeIn(t), 0
+			s, n := storetest.New(t), 0
 			rapid.Check(t, func(t *rapid.T) {
 				n++
 				o := importer.Options{Prefix: fmt.Sprintf("%d/", n)} // the store has earlier conversations

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -264,7 +265,7 @@ func TestMessageObjectsAreKept(t *testing.T) {
 				files = append(files, valuesOf(t, b))
 				return err
 			}))
-			s := storeIn(t)
+			s := storetest.New(t)
 			report, err := importer.Import(t.Context(), s, archive.Path(fixture(path)), importer.Options{Format: format})
 			require.NoError(t, err)
 			requireGiven(t, format, s, report, files...)
@@ -276,7 +277,7 @@ func TestMessageObjectsAreKept(t *testing.T) {
 // A message with too many parts is stored whole and reported.
 func TestOpaqueMessagesAreCounted(t *testing.T) {
 	object := `{"role":"user","content":[` + strings.Repeat(`{"type":"text","text":"a"},`, 1001) + `{"type":"text","text":"b"}]}`
-	s := storeIn(t)
+	s := storetest.New(t)
 	report, err := importer.Import(t.Context(), s, archive.Stream("", strings.NewReader(`{"messages":[`+object+`,{"role":"user","content":"c"}]}`)), importer.Options{})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, report.Opaque)

@@ -21,6 +21,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
@@ -424,7 +425,7 @@ func TestGrowingBesidesPeople(t *testing.T) {
 	ctx := context.Background()
 	lines := longSession(0, 10)
 	open := func(t *testing.T) (*follower, *lineage.Thread, *lineage.Context) {
-		f := &follower{t: t, store: storeIn(t), name: "s.jsonl", lines: lines, reached: new(int)}
+		f := &follower{t: t, store: storetest.New(t), name: "s.jsonl", lines: lines, reached: new(int)}
 		f.start(0)
 		t.Cleanup(f.stop)
 		_, err := f.read(4)
@@ -495,7 +496,7 @@ func TestGrowingBesidesPeople(t *testing.T) {
 			large = append(large, bytes.Replace(line, []byte(`"message `), []byte(`"`+strings.Repeat("x", 100_000)), 1))
 		}
 		for left := 2; ; left++ {
-			s := storeIn(t)
+			s := storetest.New(t)
 			engine := &meddling{Engine: write.Of(s).Engine(), left: left}
 			f := &follower{t: t, store: lineage.New(engine), name: "s.jsonl", lines: large, reached: new(int), o: importer.Options{Format: "claude-code"}}
 			placed := 0
@@ -543,7 +544,7 @@ func TestGrowingOddInputs(t *testing.T) {
 	message := `{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"a"}}` + "\n"
 	summary := `{"type":"summary","summary":"t","leafUuid":"1"}` + "\n"
 	grow := func(t *testing.T, name string, o importer.Options) (read func(string) (importer.Report, error), g *importer.Growing, s *lineage.Store) {
-		s = storeIn(t)
+		s = storetest.New(t)
 		g = importer.Grow(s, name, o)
 		t.Cleanup(g.Close)
 		return func(text string) (importer.Report, error) { return g.Read(ctx, strings.NewReader(text)) }, g, s
@@ -707,7 +708,7 @@ func TestGrowingOddInputs(t *testing.T) {
 // Lines without any message are given out in pieces, so that they take bounded memory.
 func TestGrowingManyBlankLines(t *testing.T) {
 	most, all := 0, 0
-	g := importer.Grow(storeIn(t), "s.jsonl", importer.Options{Format: "claude-code", Placed: func(lines []importer.Line) { most, all = max(most, len(lines)), all+len(lines) }})
+	g := importer.Grow(storetest.New(t), "s.jsonl", importer.Options{Format: "claude-code", Placed: func(lines []importer.Line) { most, all = max(most, len(lines)), all+len(lines) }})
 	defer g.Close()
 	_, err := g.Read(context.Background(), strings.NewReader(string(longSession(0, 1)[0])+strings.Repeat("\n", 150_000)))
 	require.NoError(t, err)
@@ -724,7 +725,7 @@ func TestSamplesGrow(t *testing.T) {
 		}
 		b, err := os.ReadFile(path)
 		require.NoError(t, err)
-		f := &follower{t: t, store: storeIn(t), name: filepath.ToSlash(path), lines: slices.Collect(bytes.Lines(b)), reached: new(int)}
+		f := &follower{t: t, store: storetest.New(t), name: filepath.ToSlash(path), lines: slices.Collect(bytes.Lines(b)), reached: new(int)}
 		f.start(0)
 		defer f.stop()
 		report, err := f.read(min(10, len(f.lines)))
@@ -746,7 +747,7 @@ func TestSamplesGrow(t *testing.T) {
 			return nil
 		}
 		require.Len(t, f.placed, len(f.lines), path)
-		whole := storeIn(t)
+		whole := storetest.New(t)
 		_, err = importer.Import(t.Context(), whole, archive.Stream(f.name, bytes.NewReader(b)), importer.Options{})
 		require.NoError(t, err)
 		require.Equal(t, heads(t, whole), heads(t, f.store), path)
@@ -787,7 +788,7 @@ func longSession(from, to int) [][]byte {
 func TestGrowingCostsWhatIsNew(t *testing.T) {
 	costs := make(map[string][]int64)
 	for _, size := range []int{1_000, 8_000} {
-		s := storeIn(t)
+		s := storetest.New(t)
 		counting := backendtest.NewCounting(write.Of(s).Engine())
 		f := &follower{t: t, store: lineage.New(counting), name: "s.jsonl", lines: longSession(0, size+8), reached: new(int)}
 		read := func(to int) {
@@ -815,7 +816,7 @@ func TestGrowingCostsWhatIsNew(t *testing.T) {
 
 // Reading the file of a subagent costs what is in it, however many files the session has.
 func TestManyFilesOfOneThread(t *testing.T) {
-	s := storeIn(t)
+	s := storetest.New(t)
 	counting := backendtest.NewCounting(write.Of(s).Engine())
 	o := importer.Options{Format: "claude-code", Outlines: importer.NewOutlines()}
 	file := func(k int) int64 {
@@ -850,7 +851,7 @@ func TestManyFilesOfOneThread(t *testing.T) {
 // Starting again on a session of which all but some lines are known.
 func BenchmarkGrowingAgain(b *testing.B) {
 	size := campaign.BenchMessages(b, 100_000)
-	f := &follower{t: b, store: storeIn(b), name: "s.jsonl", lines: longSession(0, size), reached: new(int)}
+	f := &follower{t: b, store: storetest.New(b), name: "s.jsonl", lines: longSession(0, size), reached: new(int)}
 	f.start(0)
 	_, err := f.read(size)
 	require.NoError(b, err)
@@ -876,7 +877,7 @@ func BenchmarkGrowingAgain(b *testing.B) {
 func BenchmarkGrowing(b *testing.B) {
 	for _, size := range []int{1_000, campaign.BenchMessages(b, 100_000)} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			f := &follower{t: b, store: storeIn(b), name: "s.jsonl"}
+			f := &follower{t: b, store: storetest.New(b), name: "s.jsonl"}
 			g := importer.Grow(f.store, "s.jsonl", importer.Options{Format: "claude-code", Placed: func([]importer.Line) {}})
 			defer g.Close()
 			read := func(lines [][]byte) {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
@@ -412,7 +413,7 @@ func TestInterruptedImportContinues(t *testing.T) {
 		}
 		all = append(all, c)
 	}
-	whole := storeIn(t)
+	whole := storetest.New(t)
 	importMade(t, whole, all)
 	want := base.ReplaceAllString(stored(t, whole), "")
 	for left := 0; ; left++ {
@@ -458,7 +459,7 @@ func TestReportOfInterruptedImport(t *testing.T) {
 	for name, engine := range ends {
 		t.Run(name, func(t *testing.T) {
 			for left := 0; ; left++ {
-				s := storeIn(t)
+				s := storetest.New(t)
 				ctx, cancel := context.WithCancel(context.Background())
 				report, err := importer.Import(ctx, lineage.New(engine(write.Of(s).Engine(), left, cancel)), archive.Stream("made", strings.NewReader("made")), madeFormat(all))
 				cancel()
@@ -500,7 +501,7 @@ func TestImportWhileCollecting(t *testing.T) {
 		}
 		c.Nodes = append(c.Nodes, n)
 	}
-	s := storeIn(t)
+	s := storetest.New(t)
 	if _, ok := write.Of(s).Engine().(backend.Collector); !ok {
 		t.Fatal("the engine does not collect")
 	}
@@ -536,7 +537,7 @@ func TestImportDoesNotOverwriteOthers(t *testing.T) {
 	}
 	ctx, changes := context.Background(), 0
 	for left := 1; ; left++ {
-		s := storeIn(t)
+		s := storetest.New(t)
 		meddled := false
 		engine := &meddling{Engine: write.Of(s).Engine(), left: left, meddle: func() {
 			thread, err := s.Thread(ctx, write.SourceThread("c"))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
@@ -168,7 +169,7 @@ func TestLargeConversations(t *testing.T) {
 				require.Equal(t, *got, n)
 			}
 
-			s := storeIn(t)
+			s := storetest.New(t)
 			source := func() archive.Source { return archive.Stream("made.json", strings.NewReader(f.join(after, ""))) }
 			report, err := importer.Import(context.Background(), s, source(), importer.Options{Format: f.name})
 			require.NoError(t, err)

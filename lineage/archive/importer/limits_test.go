@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
@@ -23,7 +24,7 @@ import (
 // error. It returns the report.
 func limited(t *testing.T, source []byte, o importer.Options, name string) importer.Report {
 	t.Helper()
-	report, err := importer.Import(context.Background(), storeIn(t), archive.Stream("z", bytes.NewReader(source)), o)
+	report, err := importer.Import(context.Background(), storetest.New(t), archive.Stream("z", bytes.NewReader(source)), o)
 	if err == nil {
 		require.NotEmpty(t, report.Skipped)
 		err = report.Skipped[len(report.Skipped)-1]
@@ -49,7 +50,7 @@ func TestManyItemsInLittle(t *testing.T) {
 		})
 	}
 	t.Run("not compressed", func(t *testing.T) {
-		report, err := importer.Import(context.Background(), storeIn(t), archive.Stream("", bytes.NewReader(text[:len(text)/20])), o)
+		report, err := importer.Import(context.Background(), storetest.New(t), archive.Stream("", bytes.NewReader(text[:len(text)/20])), o)
 		require.NoError(t, err)
 		require.Empty(t, report.Skipped)
 		require.EqualValues(t, 3000, report.NewConversations)
@@ -84,11 +85,11 @@ func TestNumberOfObjects(t *testing.T) {
 	}
 	// Braces in texts do not count.
 	text := `{"messages":[{"role":"user","content":"` + strings.Repeat("{", 5000) + `"}]}`
-	report, err := importer.Import(context.Background(), storeIn(t), archive.Stream("", strings.NewReader(text)), importer.Options{Limits: archive.Limits{Objects: 1000}})
+	report, err := importer.Import(context.Background(), storetest.New(t), archive.Stream("", strings.NewReader(text)), importer.Options{Limits: archive.Limits{Objects: 1000}})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, report.Messages)
 
-	report, err = importer.Import(context.Background(), storeIn(t), archive.Stream("", strings.NewReader(`{"messages":[{"role":"user","content":"a"},`+many("1")+`]}`)), importer.Options{})
+	report, err = importer.Import(context.Background(), storetest.New(t), archive.Stream("", strings.NewReader(`{"messages":[{"role":"user","content":"a"},`+many("1")+`]}`)), importer.Options{})
 	require.NoError(t, err)
 	require.EqualValues(t, 5001, report.SkippedCount)
 	require.Len(t, report.Skipped, 1000)
@@ -150,7 +151,7 @@ func TestOverlappingZip(t *testing.T) {
 	if r, err = zip.NewReader(bytes.NewReader(out), int64(len(out))); err == nil {
 		require.Len(t, r.File, copies)
 	}
-	report, err := importer.Import(context.Background(), storeIn(t), archive.Stream("z", bytes.NewReader(out)), importer.Options{})
+	report, err := importer.Import(context.Background(), storetest.New(t), archive.Stream("z", bytes.NewReader(out)), importer.Options{})
 	require.NoError(t, err)
 	require.Zero(t, report.Conversations)
 	require.Len(t, report.Skipped, 1)
@@ -168,7 +169,7 @@ func TestOverlappingZip(t *testing.T) {
 		}
 	}
 	require.NoError(t, w.Close())
-	report, err = importer.Import(context.Background(), storeIn(t), archive.Stream("z", &b), importer.Options{})
+	report, err = importer.Import(context.Background(), storetest.New(t), archive.Stream("z", &b), importer.Options{})
 	require.NoError(t, err)
 	require.Empty(t, report.Skipped)
 	require.EqualValues(t, 1, report.Conversations)
@@ -181,7 +182,7 @@ func TestCancelledWithinAConversation(t *testing.T) {
 		c.Nodes = append(c.Nodes, archive.Node{Role: "user", Body: []byte(fmt.Sprint("message ", k, strings.Repeat(" x", 200)))})
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := storeIn(t)
+	s := storetest.New(t)
 	engine := &meddling{Engine: write.Of(s).Engine(), left: 3, meddle: cancel}
 	_, err := importer.Import(ctx, lineage.New(engine), archive.Stream("made", strings.NewReader("made")), madeFormat([]*archive.Conversation{c}))
 	require.ErrorIs(t, err, context.Canceled)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
@@ -28,7 +29,7 @@ func TestSessionWithoutParents(t *testing.T) {
 		"with events": {`{"type":"summary","summary":"t","leafUuid":"x"}`, line("user", "a", ""), `{"type":"progress","sessionId":"s"}`, line("assistant", "b", ""), line("user", "c", ""), line("assistant", "d", "")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := storeIn(t)
+			s := storetest.New(t)
 			_, err := importer.Import(ctx, s, archive.Stream("s.jsonl", strings.NewReader(strings.Join(file, "\n")+"\n")), importer.Options{})
 			require.NoError(t, err)
 			thread, err := s.FindThread(ctx, "s")
@@ -51,7 +52,7 @@ func TestSubagentWithoutParents(t *testing.T) {
 	line := func(text string, side bool) string {
 		return fmt.Sprintf(`{"type":"user","sessionId":"s","cwd":"/p","isSidechain":%v,"message":{"role":"user","content":%q}}`, side, text)
 	}
-	s := storeIn(t)
+	s := storetest.New(t)
 	file := strings.Join([]string{line("a", false), line("x", true), line("b", false), line("y", true)}, "\n")
 	_, err := importer.Import(ctx, s, archive.Stream("s.jsonl", strings.NewReader(file+"\n")), importer.Options{})
 	require.NoError(t, err)
@@ -101,7 +102,7 @@ func TestLastLineIsBeingWritten(t *testing.T) {
 		},
 	} {
 		t.Run(format, func(t *testing.T) {
-			s := storeIn(t)
+			s := storetest.New(t)
 			path := filepath.Join(t.TempDir(), "s.jsonl")
 			write := func(text string) importer.Report {
 				require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
@@ -137,7 +138,7 @@ func TestFileOfSubagentBesideItsSession(t *testing.T) {
 `)}
 	for name, files := range map[string][]file{"subagent first": {subagent, session}, "session first": {session, subagent}, "again": {subagent, session, subagent}} {
 		t.Run(name, func(t *testing.T) {
-			s := storeIn(t)
+			s := storetest.New(t)
 			for _, f := range files {
 				importText(t, s, f.name, string(f.body), importer.Options{})
 			}

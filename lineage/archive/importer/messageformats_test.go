@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/formats"
@@ -38,14 +39,6 @@ var messageFixtures = []struct {
 }
 
 func fixture(path string) string { return filepath.Join("../testdata", filepath.FromSlash(path)) }
-
-func storeIn(t testing.TB) *lineage.Store {
-	t.Helper()
-	s, err := lineage.Open(context.Background(), t.TempDir(), lineage.Options{Durability: lineage.Normal})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Close() })
-	return s
-}
 
 // readAll reads an archive without storing it.
 func readAll(t testing.TB, src archive.Source, o importer.Options) (conversations []*archive.Conversation, damages []*archive.Damage) {
@@ -157,7 +150,7 @@ func TestMessageFormatsImport(t *testing.T) {
 	ctx := context.Background()
 	for _, f := range messageFixtures {
 		t.Run(f.path, func(t *testing.T) {
-			s := storeIn(t)
+			s := storetest.New(t)
 			report, err := importer.Import(ctx, s, archive.Path(fixture(f.path)), importer.Options{})
 			require.NoError(t, err)
 			require.Equal(t, []string{f.format}, report.Formats)
@@ -273,7 +266,7 @@ func writtenHistories(t testing.TB, s *lineage.Store, write func(*lineage.Entry)
 // Both variants of message trees have the same content, in different objects.
 func TestBothTreeFormats(t *testing.T) {
 	ctx := context.Background()
-	trees, messages := storeIn(t), storeIn(t)
+	trees, messages := storetest.New(t), storetest.New(t)
 	_, err := importer.Import(ctx, trees, archive.Path(fixture("oasst/trees.jsonl")), importer.Options{})
 	require.NoError(t, err)
 	_, err = importer.Import(ctx, messages, archive.Path(fixture("oasst/messages.jsonl")), importer.Options{})
@@ -294,7 +287,7 @@ func TestTreeOfSingleMessages(t *testing.T) {
 `
 	for name, text := range map[string]string{"with trees": lines, "without": strings.ReplaceAll(lines, `,"message_tree_id":"r"`, "")} {
 		t.Run(name, func(t *testing.T) {
-			s := storeIn(t)
+			s := storetest.New(t)
 			report, err := importer.Import(ctx, s, archive.Stream("m.jsonl", strings.NewReader(text)), importer.Options{})
 			require.NoError(t, err)
 			require.Empty(t, report.Skipped)
@@ -310,7 +303,7 @@ func TestTreeOfSingleMessages(t *testing.T) {
 // The files of a session become the branches of a thread.
 func TestBranchFilesAreOneThread(t *testing.T) {
 	ctx := context.Background()
-	s := storeIn(t)
+	s := storetest.New(t)
 	_, err := importer.Import(ctx, s, archive.Path(fixture("branch-files")), importer.Options{})
 	require.NoError(t, err)
 	thread, err := s.FindThread(ctx, "session-1")
@@ -333,7 +326,7 @@ func TestBranchFilesAreOneThread(t *testing.T) {
 // A branch that was continued in the store stays where it is, whether or not the archive has more of it.
 func TestBranchContinuedInTheStore(t *testing.T) {
 	ctx := context.Background()
-	s, session := storeIn(t), filepath.Join(t.TempDir(), "s")
+	s, session := storetest.New(t), filepath.Join(t.TempDir(), "s")
 	require.NoError(t, os.Mkdir(session, 0o755))
 	write := func(id string, texts ...string) {
 		for i := range texts {
@@ -437,7 +430,7 @@ func TestDamagedItemsAreSkipped(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := storeIn(t)
+			s := storetest.New(t)
 			report, err := importer.Import(ctx, s, archive.Stream("in", strings.NewReader(c.input)), importer.Options{Format: c.format})
 			require.NoError(t, err)
 			require.Equal(t, c.conversations, report.Conversations, "%v", report.Skipped)
@@ -474,7 +467,7 @@ func TestHostileValues(t *testing.T) {
 		"deep turns": {"turns", `{"history":[{"user":` + deep + `}]}`, `{"history":[{"user":"ok"}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := storeIn(t)
+			s := storetest.New(t)
 			report, err := importer.Import(ctx, s, archive.Stream("in", strings.NewReader(c.bad+"\n"+c.good+"\n")), importer.Options{Format: c.format})
 			require.NoError(t, err)
 			require.Len(t, report.Skipped, 1)
@@ -483,14 +476,14 @@ func TestHostileValues(t *testing.T) {
 		})
 	}
 	t.Run("numbers", func(t *testing.T) {
-		s := storeIn(t)
+		s := storetest.New(t)
 		huge := `{"messages":[{"role":"user","content":"a","timestamp":1e999,"n":` + strings.Repeat("9", 5000) + `},{"role":"user","content":-1e999999}],"task_id":1e400}`
 		report, err := importer.Import(ctx, s, archive.Stream("in", strings.NewReader(huge)), importer.Options{})
 		require.NoError(t, err)
 		require.EqualValues(t, 2, report.NewMessages)
 	})
 	t.Run("invalid UTF-8", func(t *testing.T) {
-		s := storeIn(t)
+		s := storetest.New(t)
 		for _, format := range []struct{ name, input string }{
 			{"openai", "{\"messages\":[{\"role\":\"us\xffer\",\"name\":\"\xfe\",\"id\":\"\xfd\",\"model\":\"\xfc\",\"content\":\"a\xffb\",\"x\xff\":\"\xff\"}],\"title\":\"\xff\",\"model\":\"\xff\"}"},
 			{"sharegpt", "{\"conversations\":[{\"from\":\"\xff\",\"value\":\"\xff\",\"name\":\"\xfe\"}],\"title\":\"\xff\"}"},
@@ -514,7 +507,7 @@ func TestHostileValues(t *testing.T) {
 
 // Of duplicate ids, only the first is kept.
 func TestRepeatedIDs(t *testing.T) {
-	s := storeIn(t)
+	s := storetest.New(t)
 	report, err := importer.Import(context.Background(), s,
 		archive.Stream("in", strings.NewReader(`{"messages":[{"id":"1","role":"user","content":"a"},{"id":"1","role":"user","content":"b"}]}`)), importer.Options{})
 	require.NoError(t, err)
@@ -531,7 +524,7 @@ func TestListsOfResponsesItems(t *testing.T) {
 		`{"type":"function_call_output","call_id":"call_1","output":"4"}`,
 		`{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"4.","annotations":[]}]}`,
 	}
-	s := storeIn(t)
+	s := storetest.New(t)
 	line := `{"messages":[` + strings.Join(items, ",") + `,{"type":"separator"}]}`
 	report, err := importer.Import(context.Background(), s, archive.Stream("", strings.NewReader(line)), importer.Options{})
 	require.NoError(t, err)
@@ -548,7 +541,7 @@ func TestFileThatIsOneListOfMessages(t *testing.T) {
 		`[[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]]`,
 		"{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"assistant\",\"content\":\"b\"}\n",
 	} {
-		s := storeIn(t)
+		s := storetest.New(t)
 		report, err := importer.Import(context.Background(), s, archive.Stream("", strings.NewReader(input)), importer.Options{})
 		require.NoError(t, err, input)
 		require.EqualValues(t, 1, report.Conversations)
@@ -559,7 +552,7 @@ func TestFileThatIsOneListOfMessages(t *testing.T) {
 // A file that is a single list is held in memory, so its size is limited like an item's.
 func TestListOfMessagesThatIsTooLarge(t *testing.T) {
 	line := `{"role":"user","content":"` + strings.Repeat("x", 400) + `"}` + "\n"
-	s := storeIn(t)
+	s := storetest.New(t)
 	report, err := importer.Import(context.Background(), s, archive.Stream("in", strings.NewReader(strings.Repeat(line, 20))),
 		importer.Options{Format: "openai", Limits: archive.Limits{Item: 5000}})
 	require.NoError(t, err)
@@ -579,7 +572,7 @@ func TestPromptLogsWithGaps(t *testing.T) {
 	write("prompt_002.log", "rules\r\n\r\n----------\r\n\r\nask\r\n\r\n----------\r\n\r\nanswer <run>\r\n\r\n----------\r\n\r\nmore")
 	write("response_007.log", "to nothing")
 	write("prompt_x.log", "not a request")
-	s := storeIn(t)
+	s := storetest.New(t)
 	report, err := importer.Import(context.Background(), s, archive.Path(dir), importer.Options{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"prompt_x.log"}, report.Ignored)
@@ -639,7 +632,7 @@ func TestProgressOfFolders(t *testing.T) {
 	input := `{"messages":[{"role":"user","content":"a"}]}`
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.json"), []byte(input), 0o600))
 	var read int64
-	_, err := importer.Import(context.Background(), storeIn(t), archive.Path(dir), importer.Options{Progress: func(p importer.Progress) { read = p.Read }})
+	_, err := importer.Import(context.Background(), storetest.New(t), archive.Path(dir), importer.Options{Progress: func(p importer.Progress) { read = p.Read }})
 	require.NoError(t, err)
 	require.EqualValues(t, len(input), read)
 }
@@ -648,7 +641,7 @@ func TestProgressOfFolders(t *testing.T) {
 // are kept.
 func TestConversationWithoutID(t *testing.T) {
 	ctx := context.Background()
-	s := storeIn(t)
+	s := storetest.New(t)
 	const pair = `{"chosen":"\n\nHuman: a\n\nAssistant: b","rejected":"\n\nHuman: a\n\nAssistant: c","score":%d}` + "\n"
 	add := func(scores ...int) importer.Report {
 		var lines strings.Builder

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -75,14 +76,14 @@ func TestEqualSiblings(t *testing.T) {
 		{"a", nil, "Who?", "prompter", "a"}, {"b1", text("a"), "John.", "assistant", "a"}, {"b2", text("a"), "John.", "assistant", "a"},
 		{"c2", text("b2"), "Why?", "prompter", "a"}, {"d2", text("c2"), "Because.", "assistant", "a"},
 	}
-	s := storeIn(t)
+	s := storetest.New(t)
 	importText(t, s, "", lines(t, rows), importer.Options{})
 	requireTree(t, s, "a", rows)
 }
 
 // A tree is read from its lines in any order, even if several trees are mixed.
 func TestRandomTreesOfRows(t *testing.T) {
-	s, n := storeIn(t), 0
+	s, n := storetest.New(t), 0
 	rapid.Check(t, func(t *rapid.T) {
 		n++
 		trees := make(map[string][]treeRow)

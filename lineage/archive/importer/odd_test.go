@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -180,7 +181,7 @@ var oddFormats = map[string]struct {
 func TestOddMessagesAreKept(t *testing.T) {
 	for name, format := range oddFormats {
 		t.Run(name, func(t *testing.T) {
-			s, n := storeIn(t), 0
+			s, n := storetest.New(t), 0
 			rapid.Check(t, func(t *rapid.T) {
 				n++
 				all := make([][]oddMessage, rapid.IntRange(1, 3).Draw(t, "conversations"))

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -61,7 +62,7 @@ var oddSessions = map[string]struct {
 func TestOddSessions(t *testing.T) {
 	for name, format := range oddSessions {
 		t.Run(name, func(t *testing.T) {
-			s, n := storeIn(t), 0
+			s, n := storetest.New(t), 0
 			rapid.Check(t, func(t *rapid.T) {
 				n++
 				lines := []string{format.header}

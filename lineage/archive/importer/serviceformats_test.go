@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/formats"
@@ -99,7 +100,7 @@ func TestServiceFormatsImport(t *testing.T) {
 					}
 				}
 			}
-			s := storeIn(t)
+			s := storetest.New(t)
 			report, err := importer.Import(ctx, s, archive.Path(fixture(f.path)), importer.Options{})
 			require.NoError(t, err)
 			require.Equal(t, []string{f.format}, report.Formats)
@@ -195,7 +196,7 @@ func found(t testing.TB, s *lineage.Store, thread, id string) *lineage.Entry {
 
 func TestChatGPTKeepsWhatItHas(t *testing.T) {
 	ctx := context.Background()
-	s := storeIn(t)
+	s := storetest.New(t)
 	_, err := importer.Import(ctx, s, archive.Path(fixture("chatgpt-made/conversations.json")), importer.Options{})
 	require.NoError(t, err)
 	thread, err := s.FindThread(ctx, "c-branching")
@@ -232,7 +233,7 @@ func TestChatGPTKeepsWhatItHas(t *testing.T) {
 
 func TestClaudeKeepsAttachmentsAndBranches(t *testing.T) {
 	ctx := context.Background()
-	s := storeIn(t)
+	s := storetest.New(t)
 	_, err := importer.Import(ctx, s, archive.Path(fixture("claude-made/conversations.json")), importer.Options{})
 	require.NoError(t, err)
 	thread, err := s.FindThread(ctx, "conv-a")
@@ -261,7 +262,7 @@ func TestClaudeKeepsAttachmentsAndBranches(t *testing.T) {
 // A session, its subagents and a session forked from it, in separate files.
 func TestClaudeCodeSession(t *testing.T) {
 	ctx := context.Background()
-	s := storeIn(t)
+	s := storetest.New(t)
 	report, err := importer.Import(ctx, s, archive.Path(fixture("claude-code-made")), importer.Options{})
 	require.NoError(t, err)
 	goldenText(t, "claude-code-made.stored.txt", stored(t, s))
@@ -311,7 +312,7 @@ func TestClaudeCodeSession(t *testing.T) {
 // A LibreChat conversation has the times of its messages where the export states none.
 func TestTimesOfLibreChat(t *testing.T) {
 	ctx := context.Background()
-	s := storeIn(t)
+	s := storetest.New(t)
 	export := `{"conversationId":"c","endpoint":"e","messages":[` +
 		`{"messageId":"2","parentMessageId":"1","text":"b","createdAt":"2024-05-29T00:35:00.000Z"},` +
 		`{"messageId":"1","text":"a","isCreatedByUser":true,"createdAt":"2024-05-29T00:33:00.000Z"},` +

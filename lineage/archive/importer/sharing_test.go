@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -62,7 +63,7 @@ func TestUsersWithEqualTexts(t *testing.T) {
 {"uuid":"answer-%[1]s","text":"hi","sender":"assistant","created_at":"%[2]s","updated_at":"%[2]s","attachments":[],"files":[]}]}]`
 	for name, forms := range map[string][2]string{"first": {account, bare}, "second": {bare, account}, "both": {account, account}, "none": {bare, bare}} {
 		t.Run(name, func(t *testing.T) {
-			s := storeIn(t)
+			s := storetest.New(t)
 			importText(t, s, "conversations.json", fmt.Sprintf(forms[0], "alpha", "2024-02-03T04:05:06.007Z"), importer.Options{})
 			report := importText(t, s, "conversations.json", fmt.Sprintf(forms[1], "beta", "2025-03-04T05:06:07.008Z"), importer.Options{})
 			require.Zero(t, report.SharedMessages)
@@ -82,7 +83,7 @@ func TestUsersWithEqualTexts(t *testing.T) {
 
 // The same within one commit of one import, for users and models.
 func TestOriginsOfEqualTexts(t *testing.T) {
-	s := storeIn(t)
+	s := storetest.New(t)
 	all := []*archive.Conversation{
 		{SourceID: "a", UserID: "alice", Nodes: []archive.Node{{Role: "user", UserID: "alice", Body: []byte("hi")}, {Role: "assistant", Model: "m-alice", Body: []byte("hi")}}},
 		{SourceID: "b", UserID: "bob", Nodes: []archive.Node{{Role: "user", UserID: "bob", Body: []byte("hi")}, {Role: "assistant", Model: "m-bob", Body: []byte("hi"), Type: "application/json"}}},
@@ -121,7 +122,7 @@ func TestForksShareWhatIsEqual(t *testing.T) {
 	} {
 		for _, user := range []string{"", "alice"} {
 			t.Run(name+" "+user, func(t *testing.T) {
-				s := storeIn(t)
+				s := storetest.New(t)
 				o := importer.Options{UserID: user}
 				var shared int64
 				whole := zipped(t, file{"1.jsonl", []byte(c.base)}, file{"2.jsonl", []byte(c.fork)})
@@ -160,7 +161,7 @@ func TestForksShareWhatIsEqual(t *testing.T) {
 		}
 	}
 	t.Run("not of another user", func(t *testing.T) {
-		s := storeIn(t)
+		s := storetest.New(t)
 		importText(t, s, "", string(base), importer.Options{UserID: "alice"})
 		require.Zero(t, importText(t, s, "", fork, importer.Options{UserID: "bob"}).SharedMessages)
 		require.NotContains(t, everything(t, s, "rollout-copy"), "alice")
@@ -177,7 +178,7 @@ func TestForksShareWhatIsEqual(t *testing.T) {
 // If a message has other metadata in a newer export, both versions are kept.
 func TestMessageWhoseMetadataChanged(t *testing.T) {
 	ctx := context.Background()
-	s := storeIn(t)
+	s := storetest.New(t)
 	c := &archive.Conversation{SourceID: "c", Created: time.UnixMilli(1e12), Nodes: []archive.Node{
 		{ID: "m1", Role: "user", Body: []byte("hi")}, {ID: "m2", Role: "assistant", Body: []byte("hello"), Metadata: []byte(`{"rating":0}`)},
 	}}
@@ -202,7 +203,7 @@ func TestMessageWhoseMetadataChanged(t *testing.T) {
 
 // A newer export with a different serialisation of messages adds only new and changed messages.
 func TestOtherSerialisation(t *testing.T) {
-	s := storeIn(t)
+	s := storetest.New(t)
 	line := func(rating int, texts ...string) string {
 		var messages []string
 		for i, text := range texts {
@@ -234,7 +235,7 @@ func TestOtherSerialisation(t *testing.T) {
 
 // A user who is named later does not change the identity of messages.
 func TestUserIsNamedLater(t *testing.T) {
-	s := storeIn(t)
+	s := storetest.New(t)
 	importText(t, s, "", oneConversation, importer.Options{})
 	require.Zero(t, importText(t, s, "", oneConversation, importer.Options{UserID: "alice"}).NewMessages)
 	require.Zero(t, importText(t, s, "", oneConversation, importer.Options{}).NewMessages)
@@ -261,7 +262,7 @@ func TestCopiesBehindRecords(t *testing.T) {
 	for _, id := range []string{one, two} {
 		require.NoError(t, os.WriteFile(filepath.Join(together, id+".jsonl"), []byte(session(id)), 0o600))
 	}
-	apart, both := storeIn(t), storeIn(t)
+	apart, both := storetest.New(t), storetest.New(t)
 	importText(t, apart, one+".jsonl", session(one), importer.Options{})
 	report := importText(t, apart, two+".jsonl", session(two), importer.Options{})
 	require.Zero(t, report.NewMessages)
@@ -277,7 +278,7 @@ func TestCopiesBehindRecords(t *testing.T) {
 		records := session(id)
 		return records[:strings.Index(records, `{"parentUuid":null,"type":"user"`)] + copiedSession(id, id[len(id)-1:], 1, "abc")
 	}} {
-		growing := storeIn(t)
+		growing := storetest.New(t)
 		importText(t, growing, one+".jsonl", with(one), importer.Options{})
 		g := importer.Grow(growing, two+".jsonl", importer.Options{})
 		records, messages := with(two), 0

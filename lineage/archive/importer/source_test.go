@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/formats"
@@ -70,7 +71,7 @@ func chatGPTExport(t testing.TB) []byte {
 func TestWrappings(t *testing.T) {
 	ctx := context.Background()
 	plain := chatGPTExport(t)
-	want := storeIn(t)
+	want := storetest.New(t)
 	_, err := importer.Import(ctx, want, archive.Stream("", bytes.NewReader(plain)), importer.Options{})
 	require.NoError(t, err)
 	for name, b := range map[string][]byte{
@@ -90,7 +91,7 @@ func TestWrappings(t *testing.T) {
 			for kind, src := range map[string]archive.Source{
 				"file": archive.Path(path), "folder": archive.Path(filepath.Dir(path)), "stream": archive.Stream("-", bytes.NewReader(b)),
 			} {
-				s := storeIn(t)
+				s := storetest.New(t)
 				report, err := importer.Import(ctx, s, src, importer.Options{})
 				require.NoError(t, err, kind)
 				require.Empty(t, report.Skipped)
@@ -103,7 +104,7 @@ func TestWrappings(t *testing.T) {
 
 func TestUnknownFormats(t *testing.T) {
 	ctx := context.Background()
-	s := storeIn(t)
+	s := storetest.New(t)
 	for _, b := range [][]byte{[]byte("hello"), []byte("{}"), []byte(`[1,2]`), {0, 1, 2}, []byte(`{"a":{"b":1}}`)} {
 		_, err := importer.Import(ctx, s, archive.Stream("x", bytes.NewReader(b)), importer.Options{})
 		require.ErrorIs(t, err, archive.ErrUnknownFormat, "%q", b)
@@ -132,7 +133,7 @@ func TestLinksAreRefused(t *testing.T) {
 			return
 		}
 	}
-	s := storeIn(t)
+	s := storetest.New(t)
 	report, err := importer.Import(ctx, s, archive.Path(dir), importer.Options{})
 	require.NoError(t, err)
 	require.Zero(t, report.Conversations)
@@ -146,7 +147,7 @@ func TestZipNamesThatLeaveAreRefused(t *testing.T) {
 	ctx := context.Background()
 	plain := chatGPTExport(t)
 	for _, name := range []string{"../conversations.json", "/conversations.json", "a/../../conversations.json", "a//b.json", "./c.json"} {
-		s := storeIn(t)
+		s := storetest.New(t)
 		report, err := importer.Import(ctx, s, archive.Stream("z", bytes.NewReader(zipped(t, file{name, plain}, file{"ok.json", plain}))), importer.Options{})
 		require.NoError(t, err, name)
 		require.EqualValues(t, 2, report.Conversations)
@@ -172,7 +173,7 @@ func TestZipLinksAndDoublesAreRefused(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, w.Close())
-	report, err := importer.Import(context.Background(), storeIn(t), archive.Stream("z", bytes.NewReader(out.Bytes())), importer.Options{})
+	report, err := importer.Import(context.Background(), storetest.New(t), archive.Stream("z", bytes.NewReader(out.Bytes())), importer.Options{})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, report.Conversations)
 	require.Len(t, report.Skipped, 2)
@@ -184,7 +185,7 @@ func TestZipLinksAndDoublesAreRefused(t *testing.T) {
 func TestDepthOfArchives(t *testing.T) {
 	b := chatGPTExport(t)
 	for depth := range 6 {
-		report, err := importer.Import(context.Background(), storeIn(t), archive.Stream("z", bytes.NewReader(b)), importer.Options{})
+		report, err := importer.Import(context.Background(), storetest.New(t), archive.Stream("z", bytes.NewReader(b)), importer.Options{})
 		require.NoError(t, err)
 		if depth <= 3 {
 			require.EqualValues(t, 2, report.Conversations, "%d archives", depth)
@@ -242,7 +243,7 @@ func TestBombs(t *testing.T) {
 		"zip of gzip": zipped(t, file{"conversations.json.gz", bomb}), "many": zipped(t, file{"1.json", inner[:3<<20]}, file{"2.json", inner[:3<<20]}, file{"3.json", inner[:3<<20]}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			report, err := importer.Import(ctx, storeIn(t), archive.Stream("z", bytes.NewReader(b)), importer.Options{Limits: limits})
+			report, err := importer.Import(ctx, storetest.New(t), archive.Stream("z", bytes.NewReader(b)), importer.Options{Limits: limits})
 			require.NoError(t, err)
 			require.Zero(t, report.Conversations)
 			require.NotZero(t, report.SkippedCount)
@@ -255,13 +256,13 @@ func TestBombs(t *testing.T) {
 	}
 	t.Run("without end", func(t *testing.T) {
 		// Uncompressed: memory is limited by the size of an item, and the whole input is skipped.
-		report, err := importer.Import(ctx, storeIn(t), archive.Stream("z", io.LimitReader(&endless{}, 32<<20)), importer.Options{Limits: limits})
+		report, err := importer.Import(ctx, storetest.New(t), archive.Stream("z", io.LimitReader(&endless{}, 32<<20)), importer.Options{Limits: limits})
 		require.NoError(t, err)
 		require.Len(t, report.Skipped, 1)
 	})
 	t.Run("total", func(t *testing.T) {
 		limits := archive.Limits{Item: 1 << 20, Total: 2 << 20, Ratio: 1 << 40}
-		report, err := importer.Import(ctx, storeIn(t), archive.Stream("z", bytes.NewReader(bomb)), importer.Options{Limits: limits})
+		report, err := importer.Import(ctx, storetest.New(t), archive.Stream("z", bytes.NewReader(bomb)), importer.Options{Limits: limits})
 		require.NoError(t, err)
 		require.ErrorIs(t, report.Skipped[0], archive.ErrTooLarge)
 	})
@@ -270,7 +271,7 @@ func TestBombs(t *testing.T) {
 		for i := range 20 {
 			files = append(files, file{fmt.Sprintf("%d.json", i), []byte("{}")})
 		}
-		report, err := importer.Import(ctx, storeIn(t), archive.Stream("z", bytes.NewReader(zipped(t, files...))), importer.Options{Limits: archive.Limits{Files: 10}})
+		report, err := importer.Import(ctx, storetest.New(t), archive.Stream("z", bytes.NewReader(zipped(t, files...))), importer.Options{Limits: archive.Limits{Files: 10}})
 		require.NoError(t, err)
 		require.ErrorIs(t, report.Skipped[0], archive.ErrTooLarge)
 	})
@@ -284,7 +285,7 @@ func TestLargeItemsAreSkipped(t *testing.T) {
 		return fmt.Sprintf(`{"conversation_id":%q,"mapping":{"m":{"id":"m","parent":null,"message":{"id":"m","author":{"role":"user"},"content":{"content_type":"text","parts":[%q]}}}}}`, id, strings.Repeat("x", size))
 	}
 	text := "[" + conversation("a", 10) + ",\n" + conversation("b", 100_000) + "," + conversation("c", 10) + "]"
-	s := storeIn(t)
+	s := storetest.New(t)
 	report, err := importer.Import(ctx, s, archive.Stream("f", strings.NewReader(text)), importer.Options{Limits: archive.Limits{Item: 10_000}})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, report.Conversations)
@@ -321,7 +322,7 @@ func TestDamagedItems(t *testing.T) {
 		"control letter": {"[" + good("a") + ",{\"mapping\":{\"\x01\":1}}," + good("b") + "]", 2, archive.ErrMalformed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := storeIn(t)
+			s := storetest.New(t)
 			report, err := importer.Import(ctx, s, archive.Stream("f", strings.NewReader(c.text)), importer.Options{Format: "chatgpt"})
 			require.NoError(t, err)
 			require.Equal(t, c.conversations, report.Conversations)
@@ -335,7 +336,7 @@ func TestDamagedItems(t *testing.T) {
 // Text that is not Unicode is kept byte for byte; names are repaired.
 func TestInvalidText(t *testing.T) {
 	ctx := context.Background()
-	s := storeIn(t)
+	s := storetest.New(t)
 	text := "[{\"conversation_id\":\"a\",\"title\":\"t\xff\",\"x\xff\":\"y\xfe\",\"mapping\":{\"m\":{\"id\":\"m\",\"parent\":null,\"message\":{\"id\":\"m\",\"author\":{\"role\":\"user\"},\"content\":{\"content_type\":\"text\",\"parts\":[\"hi\xff\xfe\"]}}}}}]"
 	report, err := importer.Import(ctx, s, archive.Stream("f", strings.NewReader(text)), importer.Options{})
 	require.NoError(t, err)
@@ -352,7 +353,7 @@ func TestInvalidText(t *testing.T) {
 
 func TestImportIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := storeIn(t)
+	s := storetest.New(t)
 	reader, writer := io.Pipe()
 	go func() {
 		fmt.Fprint(writer, "[")
@@ -399,7 +400,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 			t.Run(name+format, func(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(context.Background())
 				src := archive.Stream("", &waiting{strings.NewReader(text), func() { cancel(errEnough) }})
-				report, err := importer.Import(ctx, storeIn(t), src, importer.Options{Format: format})
+				report, err := importer.Import(ctx, storetest.New(t), src, importer.Options{Format: format})
 				require.ErrorIs(t, err, errEnough)
 				require.Empty(t, report.Skipped, "what was not brought is not damaged")
 			})
@@ -415,7 +416,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 
 func TestProgressAndOptions(t *testing.T) {
 	ctx := context.Background()
-	s := storeIn(t)
+	s := storetest.New(t)
 	var last importer.Progress
 	report, err := importer.Import(ctx, s, archive.Path(fixture("chatgpt-export-studio/conversations.json")), importer.Options{
 		UserID: "ada", Prefix: "work:", Progress: func(p importer.Progress) { last = p },
@@ -440,7 +441,7 @@ func TestProgressAndOptions(t *testing.T) {
 // Changes that others made to a thread after an import are not reverted by the next.
 func TestImportKeepsChangesOfOthers(t *testing.T) {
 	ctx := context.Background()
-	s := storeIn(t)
+	s := storetest.New(t)
 	src := func() archive.Source { return archive.Path(fixture("chatgpt-made/conversations.json")) }
 	_, err := importer.Import(ctx, s, src(), importer.Options{})
 	require.NoError(t, err)
@@ -465,7 +466,7 @@ func TestImportKeepsChangesOfOthers(t *testing.T) {
 // A deleted thread is imported again as a whole, with or without a collection in between.
 func TestImportAfterDeletion(t *testing.T) {
 	ctx := context.Background()
-	s := storeIn(t)
+	s := storetest.New(t)
 	src := archive.Path(fixture("chatgpt-made/conversations.json"))
 	_, err := importer.Import(ctx, s, src, importer.Options{})
 	require.NoError(t, err)
@@ -492,7 +493,7 @@ func TestImportAfterDeletion(t *testing.T) {
 // Erased content does not return into an existing thread.
 func TestImportLeavesErasedContentErased(t *testing.T) {
 	ctx := context.Background()
-	s := storeIn(t)
+	s := storetest.New(t)
 	src := archive.Path(fixture("chatgpt-made/conversations.json"))
 	_, err := importer.Import(ctx, s, src, importer.Options{})
 	require.NoError(t, err)
@@ -510,7 +511,7 @@ func TestNewerAndOlderExports(t *testing.T) {
 "a":{"id":"a","parent":"u","message":{"id":"a","author":{"role":"assistant"},"content":{"content_type":"text","parts":["first"]}}}%s}}]`, title, updated, current, updated, more)))
 	}
 	const second = `,"b":{"id":"b","parent":"u","message":{"id":"b","author":{"role":"assistant"},"content":{"content_type":"text","parts":["second"]}}}`
-	s := storeIn(t)
+	s := storetest.New(t)
 	older := func() archive.Source { return export(1700000000, "old", "a", "") }
 	newer := func() archive.Source { return export(1700000100, "new", "b", second) }
 	report, err := importer.Import(ctx, s, older(), importer.Options{})
@@ -552,7 +553,7 @@ func TestNewerAndOlderExports(t *testing.T) {
 
 // Concurrent imports of different threads into a store do not affect each other.
 func TestImportsSideBySide(t *testing.T) {
-	s := storeIn(t)
+	s := storetest.New(t)
 	const imports = 4
 	errs := make(chan error, imports)
 	for i := range imports {
@@ -580,7 +581,7 @@ func TestImportsSideBySide(t *testing.T) {
 // archive's user wins.
 func TestUserOfTheArchive(t *testing.T) {
 	ctx := context.Background()
-	s := storeIn(t)
+	s := storetest.New(t)
 	importText(t, s, "", `[{"uuid":"c","name":"n","account":{"uuid":"acc-1"},"chat_messages":[{"uuid":"m","sender":"human","text":"hi","created_at":"2025-01-01T00:00:00Z"}]}]`,
 		importer.Options{UserID: "ada"})
 	author, _, err := s.Author(ctx, found(t, s, "c", "m"))
@@ -591,7 +592,7 @@ func TestUserOfTheArchive(t *testing.T) {
 // A conversation whose id is longer than a source id can be is imported under a part of it. A prefix that would make source
 // ids too long is refused.
 func TestLongIDsOfConversations(t *testing.T) {
-	s, long := storeIn(t), strings.Repeat("x", 2*backend.MaxSourceID)
+	s, long := storetest.New(t), strings.Repeat("x", 2*backend.MaxSourceID)
 	conversation := func(id string) string {
 		return `{"title":"t","create_time":1,"id":"` + id + `","mapping":{"a":{"id":"a","message":{"id":"a","author":{"role":"user"},"content":{"content_type":"text","parts":["hello"]}},"parent":null,"children":[]}},"current_node":"a"}`
 	}
@@ -609,7 +610,7 @@ func TestLongIDsOfConversations(t *testing.T) {
 // Conversations of two users whose ids are the same are not mixed: the second is reported, or imported with a prefix. The
 // conversation itself can be imported again for another user.
 func TestConversationsOfTwoUsersWithOneID(t *testing.T) {
-	s := storeIn(t)
+	s := storetest.New(t)
 	conversation := func(first, second string) string {
 		message := func(id, parent string) string {
 			return `"` + id + `":{"id":"` + id + `","message":{"id":"` + id + `","author":{"role":"user"},"content":{"content_type":"text","parts":["` + id + `"]}},"parent":` + parent + `,"children":[]}`

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/formats"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -33,7 +34,7 @@ func TestLargeTextsAreInFiles(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(dir, "*", "*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
-	report, err := begun.Into(storeIn(t))
+	report, err := begun.Into(storetest.New(t))
 	require.NoError(t, err)
 	require.EqualValues(t, 1, report.NewMessages)
 	require.Eventually(t, func() bool { runtime.GC(); return !mapped() }, time.Minute, time.Millisecond)

@@ -182,7 +182,8 @@ func (l *loader) shareWith(t *threadState, from *structure.Thread, state backend
 
 // shareOwn lets a thread in the store share what its contexts have of other threads.
 func (l *loader) shareOwn(t *threadState, state backend.Reader) error {
-	o, err := l.outlines.get(l.ctx, l.engine, state, t.record.Home(), true)
+	const keep = true
+	o, err := l.outlines.get(l.ctx, l.engine, state, t.record.Home(), keep)
 	if err == nil {
 		t.base, err = o.base(l.ctx, state)
 	}
@@ -206,7 +207,8 @@ func (l *loader) userOf(st *loading) string { return firstOf(st.header.UserID, l
 
 // existing looks up the contexts of a thread in the store.
 func (l *loader) existing(t *threadState, state backend.Reader) error {
-	o, err := l.outlines.get(l.ctx, l.engine, state, t.record.Home(), false)
+	const keep = false
+	o, err := l.outlines.get(l.ctx, l.engine, state, t.record.Home(), keep)
 	if err != nil {
 		return err
 	}

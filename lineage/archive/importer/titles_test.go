@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -33,7 +34,7 @@ func TestFilesNameTheirRuns(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		require.NoError(t, os.WriteFile(path, b, 0o600))
 	}
-	s := storeIn(t)
+	s := storetest.New(t)
 	titles := func() []string {
 		var titles []string
 		for thread, err := range s.Threads(ctx, lineage.ThreadQuery{}) {
@@ -70,7 +71,7 @@ func TestFilesNameTheirRuns(t *testing.T) {
 func TestExportedChatIsNotNamedAfterItsFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "chat.json")
 	require.NoError(t, os.WriteFile(path, []byte(`{"responderUsername":"GitHub Copilot","initialLocation":"panel","requests":[{"requestId":"r","message":{"text":"Name a colour.","parts":[]},"response":[{"value":"Blue."}],"responseId":"a","timestamp":1767225600000}]}`), 0o600))
-	s := storeIn(t)
+	s := storetest.New(t)
 	_, err := importer.Import(context.Background(), s, archive.Path(path), importer.Options{})
 	require.NoError(t, err)
 	n := 0
@@ -97,7 +98,7 @@ func TestSummariesNameTheirSession(t *testing.T) {
 		message + given: "given", message + mine + given: "given", given + message + mine: "given", message + given + later: "later", named + message + given: "named", message + given + named: "named",
 	} {
 		for _, grows := range []bool{false, true} {
-			s := storeIn(t)
+			s := storetest.New(t)
 			if !grows {
 				importText(t, s, "s.jsonl", text, importer.Options{})
 			} else {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/storetest"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
@@ -76,7 +77,7 @@ func TestForkDuringAnother(t *testing.T) {
 		now.Nodes = append(now.Nodes, message(fmt.Sprint(k), fmt.Sprint(k-1)))
 	}
 	t.Run("imports", func(t *testing.T) {
-		s := storeIn(t)
+		s := storetest.New(t)
 		importMade(t, s, []*archive.Conversation{was})
 		engine := &meddling{Engine: write.Of(s).Engine(), left: 1, meddle: func() { importMade(t, s, []*archive.Conversation{&now}) }}
 		importMade(t, lineage.New(engine), []*archive.Conversation{&now})
@@ -84,7 +85,7 @@ func TestForkDuringAnother(t *testing.T) {
 		requireNothingNew(t, s, []*archive.Conversation{&now})
 	})
 	t.Run("readers", func(t *testing.T) {
-		s := storeIn(t)
+		s := storetest.New(t)
 		engine := &meddling{Engine: write.Of(s).Engine()}
 		line := func(id, parent string) string {
 			b, err := json.Marshal(object{"sessionId": "c", "uuid": id, "parentUuid": parent, "type": "user", "timestamp": "2026-01-01T00:00:00Z", "message": object{"role": "user", "content": id}})
@@ -134,9 +135,9 @@ func TestImportsOfOneArchiveAtOnce(t *testing.T) {
 		}
 		all = append(all, c)
 	}
-	one := storeIn(t)
+	one := storetest.New(t)
 	importMade(t, one, all)
-	s := storeIn(t)
+	s := storetest.New(t)
 	var group sync.WaitGroup
 	for range 3 {
 		group.Go(func() {
@@ -166,7 +167,7 @@ func TestOrderOfExports(t *testing.T) {
 	exports := []*archive.Conversation{export(1, "a", "b", "c"), export(2, "a", "B", "c", "d"), export(3, "a", "b", "c", "d", "e")}
 	var want backend.Stats
 	for i, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
-		s := storeIn(t)
+		s := storetest.New(t)
 		for _, k := range order {
 			importMade(t, s, exports[k:k+1])
 		}
@@ -194,7 +195,7 @@ func TestThreadDeletedDuringItsImport(t *testing.T) {
 	}
 	all := []*archive.Conversation{{SourceID: "before", Nodes: []archive.Node{{Role: "user", Body: []byte("a")}}}, long, {SourceID: "after", Nodes: []archive.Node{{Role: "user", Body: []byte("b")}}}}
 	for left := 2; ; left++ {
-		s := storeIn(t)
+		s := storetest.New(t)
 		engine := &meddling{Engine: write.Of(s).Engine(), left: left, meddle: func() {
 			thread, err := s.FindThread(ctx, "long")
 			require.NoError(t, err)
@@ -226,7 +227,7 @@ func TestExtendedDuringItsImport(t *testing.T) {
 	short := *c
 	short.Nodes = c.Nodes[:100]
 	for left := 1; ; left++ {
-		s := storeIn(t)
+		s := storetest.New(t)
 		importMade(t, s, []*archive.Conversation{&short})
 		var mine []lineage.SpanRef
 		engine := &meddling{Engine: write.Of(s).Engine(), left: left, meddle: func() {
@@ -274,7 +275,7 @@ func TestResumedInAnotherImport(t *testing.T) {
 		"the longer one": {session("s2", "ada", "a", "b", "c", "d"), session("s1", "ada", "a", "b"), 2},
 		"two users":      {session("s1", "ada", "a", "b", "c"), session("s2", "bob", "a", "b", "d"), 0},
 	} {
-		s := storeIn(t)
+		s := storetest.New(t)
 		importMade(t, s, []*archive.Conversation{c.first})
 		report := importMade(t, s, []*archive.Conversation{c.second})
 		require.Equal(t, c.shared, report.SharedMessages, name)

@@ -51,10 +51,11 @@ func IndexOwn(ctx context.Context, c *sqladapter.Conn, messages []chat.Message, 
 			}
 		}
 	}
-	return Index(ctx, c, messages, depths, versions, true)
+	const texts = true
+	return Index(ctx, c, messages, depths, versions, texts)
 }
 
-// Index indexes messages that exist. It also writes their texts, unless another program wrote them. Versions must be
+// Index indexes messages that exist. With texts it also writes their texts, which it must not if another program wrote them. Versions must be
 // read before the messages, so that a message overwritten in between counts as not indexed.
 func Index(ctx context.Context, c *sqladapter.Conn, messages []chat.Message, depths NewDepths, versions map[string]string, texts bool) error {
 	dialect := c.Dialect()

@@ -30,8 +30,8 @@ func (s Statement) Repeats() bool {
 		strings.Contains(string(s.Text), "{metadata")
 }
 
-// IsFor reports whether the statement is for a database of a dialect: not all have row numbers, message counts,
-// chain lengths, epochs, or a choice of indexes for the chats of a user.
+// IsFor reports whether a database of a dialect has what the statement needs: row numbers, message counts, chain lengths,
+// epochs, or a choice of indexes for the chats of a user.
 func (s Statement) IsFor(d sqladapter.Dialect) bool {
 	search, syntax := d.Search(), d.Syntax()
 	has := func(names ...string) bool {

@@ -14,6 +14,12 @@ import (
 // StoreDir is the name of the directory that is searched for.
 const StoreDir = ".lineage"
 
+// MustExist and MayBeNew are arguments of functions that find a store.
+const (
+	MustExist = false
+	MayBeNew  = true
+)
+
 // FindStore returns the name of the store: its directory, which is the named one, the nearest or else the user's, or its URL.
 // With create, a directory that does not exist is returned too.
 func (a *App) FindStore(create bool) (string, error) {

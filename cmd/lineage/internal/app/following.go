@@ -57,7 +57,7 @@ func (a *App) Follow(ctx context.Context, interval time.Duration, do func(contex
 // poll is like Follow, for a store that another process may keep locked. It opens the store only for a moment, when its
 // files have changed, and waits while another process has it open.
 func (a *App) poll(ctx context.Context, interval time.Duration, do func(context.Context, *OpenStore) error) error {
-	dir, err := a.FindStore(false)
+	dir, err := a.FindStore(MustExist)
 	if err != nil {
 		return err
 	}

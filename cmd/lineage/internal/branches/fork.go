@@ -79,16 +79,7 @@ func runFork(ctx context.Context, s *app.OpenStore, o *forkOptions) error {
 		shown = min(shown, show.MaxItems)
 	}
 	for i := range o.count {
-		var fork *lineage.Context
-		if o.branch != "" {
-			fork, err = home.CreateBranch(ctx, o.branch, lineage.BranchOptions{
-				From: from.Context, At: found.Span, Empty: found.Span.IsZero(), Overrides: o.overrides.Build(), Metadata: o.metadata,
-			})
-		} else {
-			fork, err = from.Context.Fork(ctx, lineage.ForkOptions{
-				At: found.Span, Empty: found.Span.IsZero(), Thread: home.ID(), Overrides: o.overrides.Build(), Metadata: o.metadata,
-			})
-		}
+		fork, err := forkAt(ctx, from.Context, found.Span, home, o)
 		if err != nil {
 			return err
 		}
@@ -112,4 +103,16 @@ func runFork(ctx context.Context, s *app.OpenStore, o *forkOptions) error {
 	}
 	s.Note("%s of %s%s", amount.Plural(o.count, "fork"), show.NameOf(found), place)
 	return nil
+}
+
+// forkAt creates a fork that continues a context from a span, or a branch if the options name one.
+func forkAt(ctx context.Context, from *lineage.Context, at lineage.SpanRef, home *lineage.Thread, o *forkOptions) (*lineage.Context, error) {
+	if o.branch != "" {
+		return home.CreateBranch(ctx, o.branch, lineage.BranchOptions{
+			From: from, At: at, Empty: at.IsZero(), Overrides: o.overrides.Build(), Metadata: o.metadata,
+		})
+	}
+	return from.Fork(ctx, lineage.ForkOptions{
+		At: at, Empty: at.IsZero(), Thread: home.ID(), Overrides: o.overrides.Build(), Metadata: o.metadata,
+	})
 }

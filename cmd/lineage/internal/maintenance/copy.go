@@ -34,7 +34,7 @@ the copy it cannot be continued.`,
 }
 
 func runCopy(ctx context.Context, a *app.App, source, target string) (err error) {
-	named, err := app.StoreNamed(source, false)
+	named, err := app.StoreNamed(source, app.MustExist)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func runCopy(ctx context.Context, a *app.App, source, target string) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	if named, err = app.StoreNamed(target, true); err != nil {
+	if named, err = app.StoreNamed(target, app.MayBeNew); err != nil {
 		return err
 	}
 	to, err := a.OpenStore(ctx, named, app.Create, from.ID())

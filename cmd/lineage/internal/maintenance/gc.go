@@ -73,7 +73,8 @@ func collection(ctx context.Context, s *app.OpenStore, o *gcOptions) (*app.Destr
 	if o.yes {
 		return d, nil
 	}
-	report, err := collect(ctx, s, o, true)
+	const dryRun = true
+	report, err := collect(ctx, s, o, dryRun)
 	if report.Records+report.Erased > 0 {
 		d.What = "remove " + collectedText(&report)
 	}

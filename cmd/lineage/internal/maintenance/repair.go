@@ -32,7 +32,7 @@ repaired, and then the index does not change: 'lineage verify' shows what is dam
 }
 
 func runRepair(ctx context.Context, a *app.App) error {
-	dir, err := a.FindStore(false)
+	dir, err := a.FindStore(app.MustExist)
 	if err != nil {
 		return err
 	}

@@ -49,69 +49,73 @@ func runVerify(ctx context.Context, s *app.OpenStore, deep bool) error {
 	if err != nil {
 		return err
 	}
-	r := records.Verified{Deep: deep, Commits: head.Number}
+	v := &verification{OpenStore: s, record: records.Verified{Deep: deep, Commits: head.Number}}
+	if err := v.verify(ctx); err != nil {
+		return err
+	}
+	r := &v.record
+	if r.OK = r.Findings == 0; !r.OK {
+		err := app.ErrDamaged
+		if len(v.repairs) > 0 {
+			err = app.Hint(err, "to repair: %s", strings.Join(v.repairs, "; "))
+		}
+		return errors.Join(s.Print(r, ""), err)
+	}
+	result := "checksums and numbering are right"
+	if deep {
+		result = "every byte is what was written"
+	}
+	return s.Print(r, "%s: %s, %s\n", s.Out.Paint(screen.Green, "ok"), amount.Plural(head.Number, "commit"), result)
+}
+
+// verification is a run of the command.
+type verification struct {
+	*app.OpenStore
+	record  records.Verified
+	repairs []string // for the findings, each once
+}
+
+// verify checks the store and prints the findings.
+func (v *verification) verify(ctx context.Context) error {
 	// An unusable index was rebuilt for this command only. Damage to the journal is reported below, with its
 	// position.
-	rebuilt := s.Rebuilt
-	if s.Store.Damage() != nil {
-		rebuilt = nil
-	}
-	var repairs []string // repairs for the findings, each once
-	found := func(f backend.Finding) error {
-		repair := f.Repair
-		if repair == backend.RebuildIndex {
-			repair = "'lineage repair' rebuilds the index"
-		}
-		if repair != "" && !slices.Contains(repairs, repair) {
-			repairs = append(repairs, repair)
-		}
-		return finding(s, f, &r)
-	}
-	for _, message := range rebuilt {
-		f := backend.Finding{Subject: "index", Problem: message, Repair: backend.RebuildIndex}
-		if err := found(f); err != nil {
-			return err
+	if v.Store.Damage() == nil {
+		for _, message := range v.Rebuilt {
+			if err := v.found(backend.Finding{Subject: "index", Problem: message, Repair: backend.RebuildIndex}); err != nil {
+				return err
+			}
 		}
 	}
-	line := s.Progress("verifying", amount.Bytes)
-	for f, err := range s.Store.Verify(ctx, lineage.VerifyOptions{Deep: deep, Progress: func(done, total int64) {
-		r.CheckedBytes = max(r.CheckedBytes, done)
+	line := v.Progress("verifying", amount.Bytes)
+	for f, err := range v.Store.Verify(ctx, lineage.VerifyOptions{Deep: v.record.Deep, Progress: func(done, total int64) {
+		v.record.CheckedBytes = max(v.record.CheckedBytes, done)
 		line.Show(done, total)
 	}}) {
 		line.Done()
 		if err != nil {
 			return err
 		}
-		if err := found(f); err != nil {
+		if err := v.found(f); err != nil {
 			return err
 		}
 	}
 	line.Done()
-	if deep && r.Findings == 0 {
-		if err := verifySources(ctx, s, found); err != nil {
-			return err
-		}
+	if v.record.Deep && v.record.Findings == 0 {
+		return verifySources(ctx, v.OpenStore, v.found)
 	}
-	if r.OK = r.Findings == 0; !r.OK {
-		err := app.ErrDamaged
-		if len(repairs) > 0 {
-			err = app.Hint(err, "to repair: %s", strings.Join(repairs, "; "))
-		}
-		return errors.Join(s.Print(&r, ""), err)
-	}
-	result := "checksums and numbering are right"
-	if deep {
-		result = "every byte is what was written"
-	}
-	return s.Print(&r, "%s: %s, %s\n", s.Out.Paint(screen.Green, "ok"), amount.Plural(head.Number, "commit"), result)
+	return nil
 }
 
-// finding prints and counts a problem.
-func finding(s *app.OpenStore, f backend.Finding, r *records.Verified) error {
-	r.Findings++
+// found prints and counts a problem, and notes its repair.
+func (v *verification) found(f backend.Finding) error {
+	v.record.Findings++
 	text := f.String()
-	if f.Repair == backend.RebuildIndex {
-		f.Repair = "lineage repair"
+	repair := f.Repair
+	if repair == backend.RebuildIndex {
+		repair, f.Repair = "'lineage repair' rebuilds the index", "lineage repair"
 	}
-	return s.Print(&records.Finding{Finding: f}, "%s\n", s.Out.Paint(screen.Red, screen.Line(text)))
+	if repair != "" && !slices.Contains(v.repairs, repair) {
+		v.repairs = append(v.repairs, repair)
+	}
+	return v.Print(&records.Finding{Finding: f}, "%s\n", v.Out.Paint(screen.Red, screen.Line(text)))
 }

@@ -87,7 +87,7 @@ func runMCPInstall(a *app.App, o *mcpInstallOptions, agent string) error {
 
 // server returns the program that the agent starts: this one, with the store.
 func (o *mcpInstallOptions) server(a *app.App) (install.Server, error) {
-	named, err := a.StoreForFile(false)
+	named, err := a.StoreForFile(app.MustExist)
 	if err != nil {
 		return install.Server{}, err
 	}

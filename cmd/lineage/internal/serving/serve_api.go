@@ -127,7 +127,8 @@ func (t *transfers) resume(ctx context.Context, q api.ResumeQuery) (*records.Res
 	if q.DryRun {
 		return tried(ctx, made)
 	}
-	r := sources.ResumedRecord(made, true)
+	const written = true
+	r := sources.ResumedRecord(made, written)
 	size, err := made.Write(ctx)
 	r.Lines, r.Bytes = size.Lines, size.Bytes
 	return r, err

@@ -31,7 +31,8 @@ func isNoSession(err error) bool {
 
 // tried returns the record of a session that is not written.
 func tried(ctx context.Context, made *resume.Session) (*records.Resumed, error) {
-	r := sources.ResumedRecord(made, false)
+	const written = false
+	r := sources.ResumedRecord(made, written)
 	size, err := made.Content(ctx, io.Discard)
 	r.Lines, r.Bytes = size.Lines, size.Bytes
 	return r, err

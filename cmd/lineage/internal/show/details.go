@@ -50,47 +50,56 @@ func PrintSpan(ctx context.Context, s *app.OpenStore, found *refs.Ref) error {
 		return err
 	}
 	for _, e := range entries {
-		m, err := Message(ctx, s, e, records.MaxText)
-		if err != nil {
+		if err := printEntry(ctx, s, r, e); err != nil {
 			return err
 		}
-		author, through, err := s.Store.Author(ctx, e)
-		if err != nil {
-			return err
-		}
-		used, err := usageOf(ctx, s, e)
-		if err != nil {
-			return err
-		}
-		m.Usage = used
-		added := m.Origin
-		m.Origin = records.NewOrigin(author)
-		if s.JSON {
-			if err := s.Emit(m); err != nil {
-				return err
-			}
-			continue
-		}
-		addedBy, origin := "", records.Origin{}
-		if !through.IsZero() {
-			addedBy = "context " + through.String()
-		}
-		if m.Origin != nil {
-			origin = *m.Origin
-		}
-		if err := s.Facts(m, [][2]string{
-			{"message", m.ID}, {"parent", OrEmpty(m.Parent)}, {"content", m.ContentID}, {"type", m.MediaType + ", " + amount.Bytes(m.Size)},
-			{"origin", origin.Kind}, {"user", origin.User}, {"model", origin.Model}, {"source", origin.Source}, {"derived from", origin.DerivedFrom},
-			{"used", UsedText(m.Usage)}, {"added by", addedBy}, {"source id", m.SourceID}, {"span set", m.SpanSet}, {"metadata", string(m.Metadata)},
-		}...); err != nil {
-			return err
-		}
-		s.Printf("\n")
-		m.Origin = added
-		r.Add(m, nil)
-		r.End()
 	}
 	return nil
+}
+
+// printEntry prints a message with the origin of its author, which its record does not state in full.
+func printEntry(ctx context.Context, s *app.OpenStore, r *Reader, e *lineage.Entry) error {
+	m, err := Message(ctx, s, e, records.MaxText)
+	if err != nil {
+		return err
+	}
+	if m.Usage, err = usageOf(ctx, s, e); err != nil {
+		return err
+	}
+	author, through, err := s.Store.Author(ctx, e)
+	if err != nil {
+		return err
+	}
+	ownOrigin := m.Origin
+	m.Origin = records.NewOrigin(author)
+	if s.JSON {
+		return s.Emit(m)
+	}
+	if err := printFacts(s, m, through); err != nil {
+		return err
+	}
+	s.Printf("\n")
+	m.Origin = ownOrigin
+	r.Add(m, nil)
+	r.End()
+	return nil
+}
+
+// printFacts prints what is known of a message except its text. through is the context that it was added through, or zero.
+func printFacts(s *app.OpenStore, m *ReadMessage, through lineage.ContextID) error {
+	var addedBy string
+	if !through.IsZero() {
+		addedBy = "context " + through.String()
+	}
+	var origin records.Origin
+	if m.Origin != nil {
+		origin = *m.Origin
+	}
+	return s.Facts(m, [][2]string{
+		{"message", m.ID}, {"parent", OrEmpty(m.Parent)}, {"content", m.ContentID}, {"type", m.MediaType + ", " + amount.Bytes(m.Size)},
+		{"origin", origin.Kind}, {"user", origin.User}, {"model", origin.Model}, {"source", origin.Source}, {"derived from", origin.DerivedFrom},
+		{"used", UsedText(m.Usage)}, {"added by", addedBy}, {"source id", m.SourceID}, {"span set", m.SpanSet}, {"metadata", string(m.Metadata)},
+	}...)
 }
 
 // usageOf returns the usage that a message states, nil for none.

@@ -179,7 +179,7 @@ func listFollowed(ctx context.Context, a *app.App, o *followOptions, common foll
 		return printFollowed(a, all, common.Environment.Home)
 	}
 	if a.NamedStore() == "" {
-		if _, missing := a.FindStore(false); errors.Is(missing, lineage.ErrNotFound) {
+		if _, missing := a.FindStore(app.MustExist); errors.Is(missing, lineage.ErrNotFound) {
 			none, err := lineage.OpenMemory(ctx, lineage.Options{})
 			if err != nil {
 				return err

@@ -35,7 +35,7 @@ with other content is not changed.`,
 }
 
 func runFollowInstall(a *app.App, write bool) error {
-	store, err := a.StoreForFile(true)
+	store, err := a.StoreForFile(app.MayBeNew)
 	if err != nil {
 		return err
 	}

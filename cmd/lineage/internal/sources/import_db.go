@@ -50,7 +50,8 @@ func importChats(ctx context.Context, s *app.OpenStore, db *sqladapter.DB, o *im
 	r.Conversations, r.Messages, r.NewMessages = int64(report.Chats), int64(report.Messages), int64(report.New)
 	r.NewConversations, r.NewBytes = grown(before.Threads, after.Threads), grown(before.UniqueBytes, after.UniqueBytes)
 	r.SkippedCount = int64(report.Problems)
-	return printImported(s.App, &r, true)
+	const whole = true
+	return printImported(s.App, &r, whole)
 }
 
 // maxSkipped limits the listed items that were left out.

@@ -87,18 +87,19 @@ func (d *database) Rewind(ctx context.Context, to string) (*records.Branch, erro
 	if err != nil {
 		return nil, err
 	}
-	active, err := d.chats.ActiveBranch(ctx, d.current)
+	current, err := d.chats.ActiveBranch(ctx, d.current)
 	if err != nil {
 		return nil, err
 	}
 	name := chat.MainBranch
-	if active != nil {
-		name = active.Name
+	if current != nil {
+		name = current.Name
 	}
 	if name, err = chat.NextBranchName(ctx, d.chats, d.current, name, nil); err != nil {
 		return nil, err
 	}
-	return d.branchAt(ctx, name, found.Message, true)
+	const active = true
+	return d.branchAt(ctx, name, found.Message, active)
 }
 
 // RewindInPlace implements Keeper.
