@@ -392,10 +392,12 @@ func TestRoundTripsOfUsesInAScope(t *testing.T) {
 	for uses, pages := range map[int]int{30: 1, 200: 2} {
 		dsn := pgtest.DSN(t)
 		writer := lineage.New(handle(t, newPool(t, dsn, nil), "s"))
+		var threads []*lineage.Thread
 		var runs []structure.RunID
 		for i := range uses {
 			thread, err := writer.CreateThread(background, lineage.ThreadOptions{UserID: []string{"ada", "bob"}[i%2]})
 			require.NoError(t, err)
+			threads = append(threads, thread)
 			c, err := thread.Active(background)
 			require.NoError(t, err)
 			said, err := c.Extend(background, lineage.User("said by all"))
@@ -420,6 +422,16 @@ func TestRoundTripsOfUsesInAScope(t *testing.T) {
 				require.Equal(t, user == "bob", has)
 			})
 		}
+		require.NoError(t, threads[1].Delete(background))
+		_, err := writer.Collect(background, all)
+		require.NoError(t, err)
+		trips(8, "some of which are collected", func() {
+			has, err := scope.HasRuns(background, view, runs)
+			require.NoError(t, err)
+			for i, id := range runs {
+				require.Equal(t, i%2 == 1 && i != 1, has[id])
+			}
+		})
 	}
 }
 

@@ -50,7 +50,15 @@ var Patience = 10 * time.Second
 
 // Patiently repeats do while another process writes.
 func Patiently(ctx context.Context, do func() error) error {
+	return patientlyUntil(ctx, time.Time{}, do)
+}
+
+// patientlyUntil is Patiently, until a time if that is not zero.
+func patientlyUntil(ctx context.Context, until time.Time, do func() error) error {
 	deadline := time.Now().Add(Patience)
+	if !until.IsZero() && until.Before(deadline) {
+		deadline = until
+	}
 	err := do()
 	for isBusy(err) && ctx.Err() == nil && time.Now().Before(deadline) {
 		err = do()

@@ -15,7 +15,7 @@ import (
 type Updating struct {
 	// Apply applies a window with its commits.
 	Apply func(ctx context.Context, w *derived.Window[*sql.Tx]) error
-	// Limit, Progress and Until are those of derived.Follower.
+	// Limit, Progress and Until are those of derived.Follower. After Until, other processes that write are not waited for.
 	Limit    int
 	Progress func(done, total uint64)
 	Until    time.Time
@@ -23,8 +23,11 @@ type Updating struct {
 
 // follow brings the data of a file to the current state of the store.
 func follow(ctx context.Context, store *lineage.Store, db *sql.DB, u Updating) error {
-	f := derived.Follower[*sql.Tx]{Store: store, Target: &target{db: db, apply: u.Apply}, Commits: true, Limit: u.Limit, Progress: u.Progress, Until: u.Until}
+	f := derived.Follower[*sql.Tx]{Store: store, Target: &target{db: db, apply: u.Apply, until: u.Until}, Commits: true, Limit: u.Limit, Progress: u.Progress, Until: u.Until}
 	_, err := f.Run(ctx)
+	if isBusy(err) && !u.Until.IsZero() && !time.Now().Before(u.Until) { // another process writes
+		return derived.ErrUnfinished
+	}
 	return err
 }
 
@@ -33,6 +36,7 @@ type target struct {
 	db    *sql.DB
 	apply func(ctx context.Context, w *derived.Window[*sql.Tx]) error
 	prune func(ctx context.Context, w *derived.Window[*sql.Tx]) error // for windows with Prune
+	until time.Time                                                   // when not to wait any more for another process, if not zero
 }
 
 // Apply implements derived.Target.
@@ -62,7 +66,7 @@ func (t *target) Mark(ctx context.Context) (m derived.Mark, err error) {
 
 // Write implements derived.Target.
 func (t *target) Write(ctx context.Context, do func(*sql.Tx) error) error {
-	return Patiently(ctx, func() error {
+	return patientlyUntil(ctx, t.until, func() error {
 		tx, err := t.db.BeginTx(ctx, nil)
 		if err != nil {
 			return err

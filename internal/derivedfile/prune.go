@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
@@ -17,24 +19,37 @@ import (
 
 // Pruning removes from the caller's tables what the store no longer has.
 type Pruning struct {
-	// Prepare reads what the transaction needs from the file and the store. The function that it returns runs in the
-	// transaction: rows of table temp.dead say which steps of which runs are gone, namely those after a step. It may
-	// add runs that the caller's tables made.
-	Prepare func(ctx context.Context, q Querier, state backend.Snapshot) (func(context.Context, *Writer) error, error)
+	// Dead removes what the tables have of dead steps. Rows of table temp.dead say which these are: the steps of a run after one, of
+	// which 0 stands for all. The runs, of which all steps are dead, are removed afterwards. Other processes add no steps of them.
+	Dead func(ctx context.Context, p *Pruner) error
+	// Prepare reads what the transaction needs in which the data becomes that of a state. The function that it returns runs in that
+	// transaction. alone is set if no other process has written since Dead was called.
+	Prepare func(ctx context.Context, q Querier, state backend.Snapshot) (func(ctx context.Context, f *Writer, alone bool) error, error)
+	// Rest removes what nothing uses afterwards.
+	Rest func(ctx context.Context, p *Pruner) error
 	// Purge is a statement that removes what SQLite keeps of deleted rows of the caller's tables. PurgeSome does so for at most a
 	// number of pages. It is repeated before, while it changes more than one row.
 	Purge, PurgeSome string
 }
 
-// SomePages is the number of pages that a transaction rewrites while a file shrinks. Other processes write in between. BetweenParts, if
-// not nil, is called there. Tests change both.
+// StepRows is the number of rows that a transaction looks at while a file is pruned, and SomePages the number of pages that one
+// rewrites while the file shrinks. Other processes write in between. BetweenParts, if not nil, is called after each of these
+// transactions. Tests change them.
 var (
-	SomePages    = 2000
+	StepRows     = 20_000
+	SomePages    = 500
 	BetweenParts func()
 )
 
+// After maxWriting of such transactions, there is a pause in which others get their turn: SQLite does not queue processes that
+// write, but has them look again, after less than busyTimeout.
+const (
+	maxWriting = 200 * time.Millisecond
+	partPause  = busyTimeout
+)
+
 var (
-	errSparse  = errors.New("the file has less than half of the commits")
+	errSparse  = errors.New("the file has less than half of the steps")
 	errNoSpace = errors.New("the file cannot give back its space")
 )
 
@@ -62,17 +77,26 @@ func Prune(ctx context.Context, store *lineage.Store, dir string, c Config, u Up
 	if _, err := db.ExecContext(ctx, pruneCache); err != nil {
 		return err
 	}
-	pruning := &pruner{db, p}
-	t := &target{db: db, apply: u.Apply, prune: pruning.prune}
-	if err := pruning.requireWorth(ctx, store, t); err != nil {
+	t := &target{db: db, apply: u.Apply}
+	pruner := &Pruner{db: db, target: t, pruning: p}
+	if err := pruner.requireWorth(ctx, store); err != nil {
 		return fmt.Errorf("%s: %w", c.Label, err)
 	}
-	f := derived.Follower[*sql.Tx]{Store: store, Target: t, Commits: true, Limit: u.Limit, Progress: u.Progress, Prune: true}
-	if _, err := f.Run(ctx); err != nil {
-		return err
+	follower := derived.Follower[*sql.Tx]{Store: store, Target: t, Commits: true, Limit: u.Limit, Progress: u.Progress, Prune: true}
+	// Both passes bring the data up to date, because other processes may write in between.
+	follow := func(prune func(context.Context, *derived.Window[*sql.Tx]) error) func(context.Context) error {
+		return func(ctx context.Context) error {
+			t.prune = prune
+			_, err := follower.Run(ctx)
+			return err
+		}
 	}
-	if err := pruning.shrink(ctx); err != nil {
-		return err
+	for _, step := range []func(context.Context) error{
+		follow(pruner.find), pruner.dropDead, follow(pruner.finish), func(ctx context.Context) error { return p.Rest(ctx, pruner) }, pruner.shrink,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
 	return syncFile(path + "-wal")
 }
@@ -86,14 +110,18 @@ func syncFile(name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// pruner prunes a file.
-type pruner struct {
-	db *sql.DB
-	Pruning
+// Pruner prunes a file. Most of it is done in transactions that are short.
+type Pruner struct {
+	db      *sql.DB
+	target  *target
+	pruning Pruning
+	found   derived.Mark  // when the dead runs were found
+	again   bool          // the last transaction was tried before
+	writing time.Duration // how long transactions took since the last pause
 }
 
 // requireWorth returns an error if the file cannot be pruned, or if building it again costs less than bringing it up to date.
-func (p *pruner) requireWorth(ctx context.Context, store *lineage.Store, t *target) error {
+func (p *Pruner) requireWorth(ctx context.Context, store *lineage.Store) error {
 	var vacuum int
 	if err := p.db.QueryRowContext(ctx, `PRAGMA auto_vacuum`).Scan(&vacuum); err != nil {
 		return err
@@ -101,61 +129,54 @@ func (p *pruner) requireWorth(ctx context.Context, store *lineage.Store, t *targ
 	if vacuum != incremental {
 		return errNoSpace
 	}
-	mark, err := t.Mark(ctx)
+	has, err := p.number(ctx, `SELECT IFNULL(SUM(last), 0) FROM runs WHERE length(id) = 16`)
 	if err != nil {
 		return err
 	}
-	head, err := store.View().Head(ctx)
-	if err == nil && mark.At.Number < head.Number/2 {
+	stats, err := store.View().Stats(ctx)
+	if err == nil && uint64(has) < stats.Spans/2 {
 		err = errSparse
 	}
 	return err
 }
 
-// deadRun is a run that the store has up to a step: 0 if it has nothing of the run.
-type deadRun struct{ number, after int64 }
-
-// prune removes what the snapshot of a window does not have.
-func (p *pruner) prune(ctx context.Context, w *derived.Window[*sql.Tx]) error {
-	dead, err := p.deadRuns(ctx, w.State)
-	if err != nil {
-		return err
-	}
-	homes, err := p.deadHomes(ctx, w.State)
-	if err != nil {
-		return err
-	}
-	own, err := p.Prepare(ctx, p.db, w.State)
-	if err != nil {
-		return err
-	}
-	return w.Finish(ctx, func(tx *sql.Tx) error {
-		f, err := NewWriter(ctx, w, tx)
-		if err != nil {
+// find finds the runs of commits of which a state has only a beginning, or nothing, and the threads that it does not have. That stays
+// true: no collection runs meanwhile, and the place of a collected step is not used again.
+func (p *Pruner) find(ctx context.Context, w *derived.Window[*sql.Tx]) error {
+	for _, statement := range []string{
+		`CREATE TEMP TABLE IF NOT EXISTS dead (run INTEGER PRIMARY KEY, after INTEGER NOT NULL)`, `DELETE FROM temp.dead`,
+		`CREATE TEMP TABLE IF NOT EXISTS gone (thread INTEGER PRIMARY KEY)`, `DELETE FROM temp.gone`,
+	} {
+		if _, err := p.db.ExecContext(ctx, statement); err != nil {
 			return err
 		}
-		for _, statement := range []string{`CREATE TEMP TABLE IF NOT EXISTS dead (run INTEGER PRIMARY KEY, after INTEGER NOT NULL)`, `DELETE FROM temp.dead`} {
-			if _, err := tx.ExecContext(ctx, statement); err != nil {
-				return err
-			}
-		}
-		for _, r := range dead {
-			if err := f.Exec(ctx, `INSERT INTO temp.dead VALUES (?, ?)`, r.number, r.after); err != nil {
-				return err
-			}
-		}
-		if err := own(ctx, f); err != nil {
-			return err
-		}
-		return f.dropDead(ctx, homes)
-	})
+	}
+	// Nobody adds what an earlier state has from here on.
+	if err := w.Finish(ctx, nil); err != nil {
+		return err
+	}
+	var err error
+	if p.found, err = p.target.Mark(ctx); err != nil {
+		return err
+	}
+	if err := p.findRuns(ctx, w.State); err != nil {
+		return err
+	}
+	if err := p.findThreads(ctx, w.State); err != nil {
+		return err
+	}
+	visible, err := p.number(ctx, `SELECT COUNT(*) FROM temp.dead d CROSS JOIN runs r ON r.number = d.run AND r.reached > 0 WHERE d.after = 0`)
+	if err == nil && visible > 0 {
+		err = fmt.Errorf("%d runs are visible that the store does not have: %w", visible, ErrUseless)
+	}
+	return err
 }
 
 // pageOfRuns is the number of runs, and of threads, that are read at once.
 const pageOfRuns = 1000
 
-// deadRuns returns the runs of commits of which a state has only a beginning, or nothing.
-func (p *pruner) deadRuns(ctx context.Context, state backend.Snapshot) (dead []deadRun, err error) {
+// findRuns fills temp.dead.
+func (p *Pruner) findRuns(ctx context.Context, state backend.Snapshot) error {
 	type row struct {
 		number, last int64
 		id           []byte
@@ -169,20 +190,18 @@ func (p *pruner) deadRuns(ctx context.Context, state backend.Snapshot) (dead []d
 			return err
 		}, `SELECT number, id, last FROM runs WHERE number > ? ORDER BY number LIMIT ?`, after, pageOfRuns)
 		if err != nil || len(page) == 0 {
-			return dead, err
+			return err
 		}
 		for _, r := range page {
 			if after = r.number; len(r.id) != len(structure.RunID{}) {
 				continue
 			}
 			last, err := lastOf(ctx, state, structure.RunID(r.id))
-			if err != nil {
-				return nil, err
+			if err == nil && last < r.last {
+				_, err = p.db.ExecContext(ctx, `INSERT INTO temp.dead VALUES (?, ?)`, r.number, max(last, 0))
 			}
-			if last < 0 {
-				dead = append(dead, deadRun{number: r.number})
-			} else if last < r.last {
-				dead = append(dead, deadRun{r.number, last})
+			if err != nil {
+				return err
 			}
 		}
 	}
@@ -197,8 +216,8 @@ func lastOf(ctx context.Context, state backend.Snapshot, id structure.RunID) (in
 	return int64(last.Seq), err
 }
 
-// deadHomes returns the numbers of threads that a state does not have.
-func (p *pruner) deadHomes(ctx context.Context, state backend.Snapshot) (dead []int64, err error) {
+// findThreads fills temp.gone.
+func (p *Pruner) findThreads(ctx context.Context, state backend.Snapshot) error {
 	type row struct {
 		number, incarnation int64
 		id                  []byte
@@ -212,55 +231,162 @@ func (p *pruner) deadHomes(ctx context.Context, state backend.Snapshot) (dead []
 			return err
 		}, `SELECT number, incarnation, id FROM threads WHERE number > ? ORDER BY number LIMIT ?`, after, pageOfRuns)
 		if err != nil || len(page) == 0 {
-			return dead, err
+			return err
 		}
 		for _, r := range page {
 			if after = r.number; len(r.id) != len(structure.ThreadID{}) {
-				return nil, fmt.Errorf("thread %x: %w", r.id, ErrUseless)
+				return fmt.Errorf("thread %x: %w", r.id, ErrUseless)
 			}
 			thread, err := state.Thread(ctx, structure.ThreadID(r.id))
 			if err != nil && !IsGone(err) {
-				return nil, err
+				return err
 			}
-			if err != nil || thread.Incarnation != uint64(r.incarnation) {
-				dead = append(dead, r.number)
+			if err == nil && thread.Incarnation == uint64(r.incarnation) {
+				continue
+			}
+			if _, err := p.db.ExecContext(ctx, `INSERT INTO temp.gone VALUES (?)`, r.number); err != nil {
+				return err
 			}
 		}
 	}
 }
 
-// dropDead removes the runs in temp.dead and what refers to them, and threads of which nothing is left.
-func (f *Writer) dropDead(ctx context.Context, homes []int64) error {
-	const those = ` IN (SELECT run FROM temp.dead WHERE after = 0)`
-	// The table is small, or most of what follows is in it.
-	for _, statement := range []string{
-		`SELECT r.parent FROM temp.dead d JOIN runs r ON r.number = d.run WHERE r.parent > 0`, `SELECT run FROM temp.dead WHERE after > 0`,
-	} {
-		if err := f.MoveAll(ctx, statement); err != nil {
+// dropDead removes what the caller's tables have of dead steps, then dead runs, and then threads of which nothing is left. A run goes after
+// its usages, because its number may be given again.
+func (p *Pruner) dropDead(ctx context.Context) error {
+	if err := p.pruning.Dead(ctx, p); err != nil {
+		return err
+	}
+	err := p.InSteps(ctx, Keys{
+		First: []any{int64(0)}, Next: `SELECT run FROM (SELECT run FROM temp.dead WHERE run > ?1 ORDER BY run LIMIT ?2) ORDER BY run DESC LIMIT 1`,
+	}, `DELETE FROM runs WHERE number IN (SELECT run FROM temp.dead WHERE run > ?1 AND run <= ?2 AND after = 0)`)
+	if err != nil {
+		return err
+	}
+	return p.InSteps(ctx, Keys{
+		First: []any{int64(0)}, Next: `SELECT thread FROM (SELECT thread FROM temp.gone WHERE thread > ?1 ORDER BY thread LIMIT ?2) ORDER BY thread DESC LIMIT 1`,
+	}, `DELETE FROM threads WHERE number IN (SELECT thread FROM temp.gone WHERE thread > ?1 AND thread <= ?2)
+		AND NOT EXISTS (SELECT 1 FROM runs WHERE thread = threads.number AND thread > 0) AND NOT EXISTS (SELECT 1 FROM tips WHERE thread = threads.number)`)
+}
+
+// finish makes the data that of the state of a window.
+func (p *Pruner) finish(ctx context.Context, w *derived.Window[*sql.Tx]) (err error) {
+	var own func(context.Context, *Writer, bool) error
+	within := p.again // others wrote while it was prepared
+	p.again = true
+	if !within {
+		if own, err = p.pruning.Prepare(ctx, p.db, w.State); err != nil {
 			return err
 		}
 	}
+	return w.Finish(ctx, func(tx *sql.Tx) error {
+		if within {
+			if own, err = p.pruning.Prepare(ctx, tx, w.State); err != nil {
+				return err
+			}
+		}
+		f, err := NewWriter(ctx, w, tx)
+		if err != nil {
+			return err
+		}
+		var version int64
+		if _, err := f.Get(ctx, `SELECT version FROM meta`, nil, &version); err != nil {
+			return err
+		}
+		if err := f.dropEnds(ctx); err != nil {
+			return err
+		}
+		return own(ctx, f, version == p.found.Version+1)
+	})
+}
+
+// dropEnds removes the ends of runs in temp.dead of which a beginning lives.
+func (f *Writer) dropEnds(ctx context.Context) error {
+	const ends = ` FROM temp.dead d CROSS JOIN runs r ON r.number = d.run AND r.reached > d.after WHERE d.after > 0`
+	if err := f.MoveAll(ctx, `SELECT d.run`+ends); err != nil {
+		return err
+	}
 	for _, statement := range []string{
-		`DELETE FROM tips WHERE EXISTS (SELECT 1 FROM temp.dead d WHERE d.run = tips.run AND tips.seq > d.after)`,
+		`DELETE FROM tips WHERE rowid IN (SELECT p.rowid FROM temp.dead d CROSS JOIN tips p ON p.run = d.run AND p.seq > d.after WHERE d.after > 0)`,
 		`UPDATE runs SET last = (SELECT after FROM temp.dead WHERE run = number) WHERE number IN (SELECT run FROM temp.dead WHERE after > 0)`,
-		`DELETE FROM runs WHERE number` + those,
 	} {
 		if err := f.Exec(ctx, statement); err != nil {
-			return err
-		}
-	}
-	for _, number := range homes {
-		err := f.Exec(ctx, `DELETE FROM threads WHERE number = ?1 AND NOT EXISTS (SELECT 1 FROM runs WHERE thread = ?1 AND thread > 0) AND NOT EXISTS (SELECT 1 FROM tips WHERE thread = ?1)`, number)
-		if err != nil {
 			return err
 		}
 	}
 	return f.Reach(ctx)
 }
 
+// Keys are the keys of a table in their order.
+type Keys struct {
+	// First is less than all keys.
+	First []any
+	// Next is a query for the last of some keys after one. Its arguments are the columns of that key, and the number of rows.
+	Next string
+}
+
+// InSteps executes statements for one range of keys after the other, each in a transaction. Their arguments are the key before the range
+// and the last key in it.
+func (p *Pruner) InSteps(ctx context.Context, k Keys, statements ...string) error {
+	for after := k.First; ; {
+		last, into := make([]any, len(after)), make([]any, len(after))
+		for i := range last {
+			into[i] = &last[i]
+		}
+		err := Patiently(ctx, func() error {
+			return p.db.QueryRowContext(ctx, k.Next, slices.Concat(after, []any{StepRows})...).Scan(into...)
+		})
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err == nil {
+			err = p.Step(ctx, slices.Concat(after, last), statements...)
+		}
+		if err != nil {
+			return err
+		}
+		after = last
+	}
+}
+
+// Step executes statements in a transaction, with the same arguments.
+func (p *Pruner) Step(ctx context.Context, args []any, statements ...string) error {
+	return p.part(ctx, func() error {
+		return p.target.Write(ctx, func(tx *sql.Tx) error {
+			for _, statement := range statements {
+				if _, err := tx.ExecContext(ctx, statement, args...); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// part calls write, which writes in one transaction, and lets other processes write.
+func (p *Pruner) part(ctx context.Context, write func() error) error {
+	begun := time.Now()
+	if err := write(); err != nil {
+		return err
+	}
+	if BetweenParts != nil {
+		BetweenParts()
+	}
+	if p.writing += time.Since(begun); p.writing < maxWriting {
+		return nil
+	}
+	p.writing = 0
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(partPause):
+		return nil
+	}
+}
+
 // shrink removes what the file keeps of deleted rows, and what the log of SQLite has of them. Most of that is done in parts. What is
 // left then, because others wrote meanwhile, is done at once.
-func (p *pruner) shrink(ctx context.Context) error {
+func (p *Pruner) shrink(ctx context.Context) error {
 	pages, err := p.number(ctx, `PRAGMA page_count`)
 	if err != nil {
 		return err
@@ -269,7 +395,7 @@ func (p *pruner) shrink(ctx context.Context) error {
 	for changed := 2; changed > 1 && parts > 0; parts-- {
 		before, err := p.number(ctx, `SELECT total_changes()`)
 		if err == nil {
-			err = p.exec(ctx, p.PurgeSome, SomePages)
+			err = p.exec(ctx, p.pruning.PurgeSome, SomePages)
 		}
 		if err != nil {
 			return err
@@ -280,7 +406,7 @@ func (p *pruner) shrink(ctx context.Context) error {
 		}
 		changed = after - before
 	}
-	if err := p.exec(ctx, p.Purge); err != nil {
+	if err := p.exec(ctx, p.pruning.Purge); err != nil {
 		return err
 	}
 	for parts := pages/SomePages + 1; parts > 0; parts-- {
@@ -311,15 +437,14 @@ func (p *pruner) shrink(ctx context.Context) error {
 }
 
 // exec executes a statement in a transaction of its own.
-func (p *pruner) exec(ctx context.Context, statement string, args ...any) error {
-	if BetweenParts != nil {
-		BetweenParts()
-	}
-	return Patiently(ctx, func() error { _, err := p.db.ExecContext(ctx, statement, args...); return err })
+func (p *Pruner) exec(ctx context.Context, statement string, args ...any) error {
+	return p.part(ctx, func() error {
+		return Patiently(ctx, func() error { _, err := p.db.ExecContext(ctx, statement, args...); return err })
+	})
 }
 
 // number returns the number that a query returns.
-func (p *pruner) number(ctx context.Context, statement string) (n int, err error) {
+func (p *Pruner) number(ctx context.Context, statement string) (n int, err error) {
 	err = Patiently(ctx, func() error { return p.db.QueryRowContext(ctx, statement).Scan(&n) })
 	return n, err
 }

@@ -70,6 +70,10 @@ func (f *Writer) Settle(ctx context.Context) error {
 	return nil
 }
 
+// RunsOfThread is a query for the runs of all threads with an id. Without its last condition, SQLite would read all runs: that is the
+// condition of the index that it needs.
+const RunsOfThread = `SELECT r.number FROM threads t JOIN runs r ON r.thread = t.number WHERE t.id = ? AND r.thread > 0`
+
 // settleThread stores the user of a thread and whether it keeps its runs. If the thread is gone,
 // everything in it is marked as changed.
 func (f *Writer) settleThread(ctx context.Context, id structure.ThreadID) error {
@@ -92,7 +96,7 @@ func (f *Writer) settleThread(ctx context.Context, id structure.ThreadID) error 
 			return nil // its runs are of this window, and it has no earlier incarnation
 		}
 	}
-	if err := f.MoveAll(ctx, `SELECT r.number FROM runs r JOIN threads t ON t.number = r.thread WHERE t.id = ?`, id[:]); err != nil {
+	if err := f.MoveAll(ctx, RunsOfThread, id[:]); err != nil {
 		return err
 	}
 	gone, err := f.Blobs(ctx, `SELECT p.id FROM threads t JOIN tips p ON p.thread = t.number WHERE t.id = ? AND t.number <> ? AND p.of IS NULL`, id[:], number)

@@ -138,30 +138,41 @@ func HomeOf(ctx context.Context, from Reader, id structure.RunID) (*structure.Th
 	return t, err
 }
 
-// HomesOf returns HomeOf of several runs. Where reads are round trips, it takes some for all of them.
+// HomesOf returns HomeOf of several runs, nil also for those that are gone. Where reads are round trips, it takes some for all of
+// them.
 func HomesOf(ctx context.Context, s Snapshot, ids []structure.RunID) (map[structure.RunID]*structure.Thread, error) {
-	runs, err := RunsByID(ctx, s, ids)
-	if err != nil {
-		return nil, err
-	}
 	if ahead, ok := s.(ThreadsAhead); ok {
-		var threads []structure.ThreadID
-		for _, run := range runs {
-			if !run.Home.Thread.IsZero() {
-				threads = append(threads, run.Home.Thread)
-			}
-		}
-		if err := ahead.ThreadsAhead(ctx, threads); err != nil {
+		if err := homesAhead(ctx, s, ahead, ids); err != nil {
 			return nil, err
 		}
 	}
 	homes := make(map[structure.RunID]*structure.Thread, len(ids))
-	for id := range runs {
-		if homes[id], err = HomeOf(ctx, s, id); err != nil {
+	for _, id := range ids {
+		t, err := HomeOf(ctx, s, id)
+		if err != nil && !errors.Is(err, ErrNotFound) {
 			return nil, err
 		}
+		homes[id] = t
 	}
 	return homes, nil
+}
+
+// homesAhead reads at once runs that are about to be read, and then their threads.
+func homesAhead(ctx context.Context, s Snapshot, ahead ThreadsAhead, ids []structure.RunID) error {
+	if err := ahead.RunsAhead(ctx, ids); err != nil {
+		return err
+	}
+	var threads []structure.ThreadID
+	for _, id := range ids {
+		run, err := s.Run(ctx, id)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if err == nil && !run.Home.Thread.IsZero() {
+			threads = append(threads, run.Home.Thread)
+		}
+	}
+	return ahead.ThreadsAhead(ctx, threads)
 }
 
 // OwnReach returns the spans that belong to a thread, whether or not anything leads to them.

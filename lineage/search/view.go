@@ -71,14 +71,18 @@ func (v *fileView) enter(ctx context.Context, s *searched.Scope) error {
 			return err
 		}
 	}
-	condition := inScope(s)
-	_, err := v.conn.ExecContext(ctx, `INSERT INTO temp.scope
-			WITH RECURSIVE seen (run, upto) AS (
-				SELECT p.run, p.seq FROM threads h JOIN tips p ON p.thread = h.number WHERE `+condition+`
-				UNION SELECT r.number, ?3 FROM threads h JOIN runs r ON r.thread = h.number WHERE `+condition+` AND h.keeps
-				UNION SELECT r.parent, r.after FROM seen JOIN runs r ON r.number = seen.run WHERE r.parent > 0)
-			SELECT run, MAX(upto) FROM seen GROUP BY run`, s.Thread[:], s.User, int64(derivedfile.Forever))
+	_, err := v.conn.ExecContext(ctx, `INSERT INTO temp.scope `+runsInScope(s), s.Thread[:], s.User, int64(derivedfile.Forever))
 	return err
+}
+
+// runsInScope is a query for the runs that the threads in a scope see, and up to which steps.
+func runsInScope(s *searched.Scope) string {
+	condition := inScope(s)
+	return `WITH RECURSIVE seen (run, upto) AS (
+			SELECT p.run, p.seq FROM threads h JOIN tips p ON p.thread = h.number WHERE ` + condition + `
+			UNION SELECT r.number, ?3 FROM threads h JOIN runs r ON r.thread = h.number AND r.thread > 0 WHERE ` + condition + ` AND h.keeps
+			UNION SELECT r.parent, r.after FROM seen JOIN runs r ON r.number = seen.run WHERE r.parent > 0)
+		SELECT run, MAX(upto) FROM seen GROUP BY run`
 }
 
 // Find implements searched.View.

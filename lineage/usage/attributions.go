@@ -88,7 +88,7 @@ func (p *attributions) of(ctx context.Context, run int64, branches bool, in int6
 }
 
 // below selects a run and the runs that continue it, directly or indirectly.
-const below = `WITH RECURSIVE below (run) AS (VALUES (?) UNION SELECT r.number FROM below b JOIN runs r ON r.parent = b.run WHERE r.reached > 0) `
+const below = `WITH RECURSIVE below (run) AS (VALUES (?) UNION SELECT r.number FROM below b JOIN runs r ON r.parent = b.run AND r.parent > 0 WHERE r.reached > 0) `
 
 // home returns the number of the thread in which a run is counted, or 0.
 func (p *attributions) home(ctx context.Context, run int64) (n int64, err error) {
@@ -140,7 +140,7 @@ func (p *attributions) ends(ctx context.Context, run, thread int64) ([]end, erro
 		}
 		return err
 	}, `WITH RECURSIVE below (run, seq) AS (
-			VALUES (?, NULL) UNION SELECT r.number, IFNULL(b.seq, r.after) FROM below b JOIN runs r ON r.parent = b.run WHERE r.reached > 0)
+			VALUES (?, NULL) UNION SELECT r.number, IFNULL(b.seq, r.after) FROM below b JOIN runs r ON r.parent = b.run AND r.parent > 0 WHERE r.reached > 0)
 		SELECT c.id, c.parent, c.aside, IFNULL(b.seq, p.seq) FROM below b JOIN tips p ON p.run = b.run AND p.of IS NULL JOIN contexts c ON c.id = p.id
 		WHERE c.thread = ? ORDER BY c.created, c.id`, run, thread)
 	ends := make([]end, 0, len(all))

@@ -148,6 +148,9 @@ func (a *API) contentUses(ctx context.Context, c *call, in *usesQuery) (*list[*r
 	p, out := listPage{Limit: in.Limit}, &list[*records.Message]{}
 	err = c.uses(ctx, id, func(e *lineage.Entry) (bool, error) {
 		m, err := records.OfMessage(ctx, a.o.Store, e, records.MaxPreview)
+		if isGone(err) { // collected meanwhile
+			return true, nil
+		}
 		out.Items = append(out.Items, m)
 		return len(out.Items) < p.size(), err
 	})

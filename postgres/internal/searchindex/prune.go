@@ -60,7 +60,11 @@ func (w *work) prune(ctx context.Context, m meta, c Collection) error {
 	if err != nil {
 		return err
 	}
-	if m.At.Number < head.Number/2 {
+	stats, err := state.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	if uint64(m.spans) < stats.Spans/2 { // making it again costs less
 		return errNotPruned
 	}
 	p := &pruning{work: w, collection: c, state: state, summaries: make(map[string][][]byte), moved: make(map[int64]bool)}
@@ -169,89 +173,112 @@ func (p *pruning) readSummaries(ctx context.Context) error {
 	return nil
 }
 
+// indexedRun is a run as the index has it.
+type indexedRun struct {
+	number, parent, last int64
+	visible              bool
+	id                   []byte
+}
+
 // deadSteps are the steps of a run from one step on, up to another.
 type deadSteps struct{ run, from, upTo int64 }
 
+// verdicts say what is left of some runs.
+type verdicts struct {
+	steps []deadSteps
+	dead  []int64 // runs of which nothing is left
+	// cut are runs of which a beginning is left, up to the steps in lasts.
+	cut, lasts []int64
+	// living are runs of summaries, and texts are those that they have now.
+	living []int64
+	texts  [][]byte
+}
+
 // pruneRuns removes dead runs and the ends of runs that were cut, with their usages and tips.
 func (p *pruning) pruneRuns(ctx context.Context) error {
-	type row struct {
-		number, parent, last int64
-		id                   []byte
-	}
-	most := int64(10 * PruneStep)
 	for after := int64(0); ; {
-		var page []row
-		err := p.server.Read(ctx, func(b *pgx.Batch) {
-			page = nil
-			b.Queue(`SELECT number, coalesce(parent, 0), last, id FROM lineage_search_run WHERE store = $1 AND number > $2 ORDER BY number LIMIT $3`, p.store, after, PruneStep).Query(func(rows pgx.Rows) error {
-				var r row
-				_, err := pgx.ForEachRow(rows, []any{&r.number, &r.parent, &r.last, &r.id}, func() error {
-					page = append(page, row{r.number, r.parent, r.last, r.id})
-					return nil
-				})
-				return err
-			})
-		})
+		page, err := p.runsAfter(ctx, after)
 		if err != nil {
 			return err
 		}
 		if len(page) == 0 {
 			break
 		}
-		var gone []deadSteps
-		var dead, cut, lasts, living []int64
-		var texts [][]byte
-		for _, r := range page {
-			after = r.number
-			last, lives := int64(0), false
-			if len(r.id) == len(structure.RunID{}) {
-				var at uint64
-				at, lives = p.collection.Last(structure.RunID(r.id))
-				last = int64(at)
-			} else if found := p.summaries[string(r.id)]; len(found) > 0 {
-				for _, text := range found {
-					living, texts = append(living, r.number), append(texts, text)
-				}
-				continue
-			}
-			switch {
-			case !lives:
-				dead, last = append(dead, r.number), 0
-				if r.parent > 0 {
-					p.moved[r.parent] = true
-				}
-			case last < r.last:
-				cut, lasts = append(cut, r.number), append(lasts, last)
-				p.moved[r.number] = true
-			default:
-				continue
-			}
-			for from := last + 1; from <= r.last; from += most {
-				gone = append(gone, deadSteps{r.number, from, min(r.last, from+most-1)})
-			}
+		after = page[len(page)-1].number
+		var v verdicts
+		for i := range page {
+			p.judge(&v, &page[i])
 		}
-		if err := p.deleteSteps(ctx, gone, most); err != nil {
+		if err := p.deleteSteps(ctx, v.steps); err != nil {
 			return err
 		}
-		err = p.step(ctx, func(tx Tx) error {
-			return tx(func(b *pgx.Batch) {
-				b.Queue(`DELETE FROM lineage_search_usage u WHERE u.store = $1 AND u.run = ANY($2::bigint[])
-AND NOT EXISTS (SELECT FROM unnest($2::bigint[], $3::bytea[]) AS l (run, text) WHERE l.run = u.run AND l.text = u.text)`, p.store, living, texts)
-				b.Queue(`DELETE FROM lineage_search_tip WHERE store = $1 AND run = ANY($2::bigint[])`, p.store, dead)
-				b.Queue(`DELETE FROM lineage_search_tip t USING unnest($2::bigint[], $3::bigint[]) AS c (run, last) WHERE t.store = $1 AND t.run = c.run AND t.seq > c.last`, p.store, cut, lasts)
-				b.Queue(`DELETE FROM lineage_search_run WHERE store = $1 AND number = ANY($2::bigint[])`, p.store, dead)
-				b.Queue(`UPDATE lineage_search_run r SET last = c.last FROM unnest($2::bigint[], $3::bigint[]) AS c (number, last) WHERE r.store = $1 AND r.number = c.number`, p.store, cut, lasts)
-			})
-		})
-		if err != nil {
+		if err := p.step(ctx, func(tx Tx) error { return tx(func(b *pgx.Batch) { p.writeVerdicts(b, &v) }) }); err != nil {
 			return err
 		}
 	}
 	return p.step(ctx, func(tx Tx) error { return (&indexUpdate{index: p.Index}).reach(tx, p.moved) })
 }
 
-// deleteSteps deletes the usages of dead steps, of at most so many at once.
-func (p *pruning) deleteSteps(ctx context.Context, gone []deadSteps, most int64) error {
+// runsAfter reads the next runs in the order of their numbers.
+func (p *pruning) runsAfter(ctx context.Context, number int64) (page []indexedRun, err error) {
+	err = p.server.Read(ctx, func(b *pgx.Batch) {
+		page = nil
+		b.Queue(`SELECT number, coalesce(parent, 0), last, reached > 0, id FROM lineage_search_run WHERE store = $1 AND number > $2 ORDER BY number LIMIT $3`, p.store, number, PruneStep).
+			Query(func(rows pgx.Rows) error {
+				var r indexedRun
+				_, err := pgx.ForEachRow(rows, []any{&r.number, &r.parent, &r.last, &r.visible, &r.id}, func() error { page = append(page, r); return nil })
+				return err
+			})
+	})
+	return page, err
+}
+
+// mostSteps is the number of steps whose usages are deleted in a transaction.
+func mostSteps() int64 { return int64(10 * PruneStep) }
+
+// judge adds the verdict on a run.
+func (p *pruning) judge(v *verdicts, r *indexedRun) {
+	last, lives := int64(0), false
+	if len(r.id) == len(structure.RunID{}) {
+		var at uint64
+		at, lives = p.collection.Last(structure.RunID(r.id))
+		last = int64(at)
+	} else if texts := p.summaries[string(r.id)]; len(texts) > 0 {
+		for _, text := range texts {
+			v.living, v.texts = append(v.living, r.number), append(v.texts, text)
+		}
+		return
+	}
+	switch {
+	case !lives:
+		v.dead, last = append(v.dead, r.number), 0
+		if r.parent > 0 && r.visible {
+			p.moved[r.parent] = true
+		}
+	case last < r.last:
+		v.cut, v.lasts = append(v.cut, r.number), append(v.lasts, last)
+		p.moved[r.number] = true
+	default:
+		return
+	}
+	for from := last + 1; from <= r.last; from += mostSteps() {
+		v.steps = append(v.steps, deadSteps{r.number, from, min(r.last, from+mostSteps()-1)})
+	}
+}
+
+// writeVerdicts removes other texts of summaries, tips of dead steps, and dead runs. Their usages were removed before.
+func (p *pruning) writeVerdicts(b *pgx.Batch, v *verdicts) {
+	b.Queue(`DELETE FROM lineage_search_usage u WHERE u.store = $1 AND u.run = ANY($2::bigint[])
+AND NOT EXISTS (SELECT FROM unnest($2::bigint[], $3::bytea[]) AS l (run, text) WHERE l.run = u.run AND l.text = u.text)`, p.store, v.living, v.texts)
+	b.Queue(`DELETE FROM lineage_search_tip WHERE store = $1 AND run = ANY($2::bigint[])`, p.store, v.dead)
+	b.Queue(`DELETE FROM lineage_search_tip t USING unnest($2::bigint[], $3::bigint[]) AS c (run, last) WHERE t.store = $1 AND t.run = c.run AND t.seq > c.last`, p.store, v.cut, v.lasts)
+	b.Queue(`DELETE FROM lineage_search_run WHERE store = $1 AND number = ANY($2::bigint[])`, p.store, v.dead)
+	b.Queue(`UPDATE lineage_search_run r SET last = c.last FROM unnest($2::bigint[], $3::bigint[]) AS c (number, last) WHERE r.store = $1 AND r.number = c.number`, p.store, v.cut, v.lasts)
+}
+
+// deleteSteps deletes the usages of dead steps.
+func (p *pruning) deleteSteps(ctx context.Context, gone []deadSteps) error {
+	most := mostSteps()
 	for len(gone) > 0 {
 		var runs, froms, upTos []int64
 		for steps := int64(0); len(gone) > 0 && (steps == 0 || steps+gone[0].upTo-gone[0].from < most); gone = gone[1:] {
@@ -274,24 +301,40 @@ WHERE u.store = $1 AND u.run = d.run AND u.seq BETWEEN d.first AND d.last`, p.st
 
 // pruneTexts removes texts that nothing uses, and then terms that no text has. Rows that mark content as erased stay.
 func (p *pruning) pruneTexts(ctx context.Context) error {
-	used := make(map[int32]bool)
+	var used termSet
 	err := p.eachPage(ctx, func(b *pgx.Batch, after, upTo []byte) {
 		b.Queue(`DELETE FROM lineage_search_text t WHERE t.store = $1 AND t.id > $2 AND t.id <= $3 AND get_byte(t.id, 15) <> $4
 AND NOT EXISTS (SELECT FROM lineage_search_usage u WHERE u.store = $1 AND u.text = t.id)`, p.store, after, upTo, int(erasedMark))
 		b.Queue(`SELECT DISTINCT unnest(words) FROM lineage_search_text WHERE store = $1 AND id > $2 AND id <= $3`, p.store, after, upTo).Query(func(rows pgx.Rows) error {
 			var n int32
-			_, err := pgx.ForEachRow(rows, []any{&n}, func() error { used[n] = true; return nil })
+			_, err := pgx.ForEachRow(rows, []any{&n}, func() error { used.add(n); return nil })
 			return err
 		})
 	})
 	if err != nil {
 		return err
 	}
-	return p.pruneTerms(ctx, used)
+	return p.pruneTerms(ctx, &used)
+}
+
+// termSet is a set of numbers of terms, with a bit for each number up to the last: they are given one after the other.
+type termSet struct{ bits []uint64 }
+
+func (s *termSet) add(n int32) {
+	at := int(uint32(n) / 64)
+	if at >= len(s.bits) {
+		s.bits = append(s.bits, make([]uint64, at+1-len(s.bits))...)
+	}
+	s.bits[at] |= 1 << (uint32(n) % 64)
+}
+
+func (s *termSet) has(n int32) bool {
+	at := int(uint32(n) / 64)
+	return at < len(s.bits) && s.bits[at]&(1<<(uint32(n)%64)) != 0
 }
 
 // pruneTerms removes terms that are not used.
-func (p *pruning) pruneTerms(ctx context.Context, used map[int32]bool) error {
+func (p *pruning) pruneTerms(ctx context.Context, used *termSet) error {
 	for after := []byte{}; ; {
 		var last []byte
 		var unused [][]byte
@@ -300,7 +343,7 @@ func (p *pruning) pruneTerms(ctx context.Context, used map[int32]bool) error {
 			b.Queue(`SELECT term, number FROM lineage_search_term WHERE store = $1 AND term > $2 ORDER BY term LIMIT $3`, p.store, after, PruneStep).Query(func(rows pgx.Rows) error {
 				var n int32
 				_, err := pgx.ForEachRow(rows, []any{&last, &n}, func() error {
-					if !used[n] {
+					if !used.has(n) {
 						unused = append(unused, last)
 					}
 					return nil
