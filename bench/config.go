@@ -34,6 +34,9 @@ type Config struct {
 	Sustained int
 	// Programs is the number of short programs of the workload programs, started 200 a minute. Default 100.
 	Programs int
+	// Program is the program lineage, for the workload commands. Commands limits it to those whose names begin so.
+	Program  string
+	Commands []string
 	// Archives are files or folders of conversations for the workloads import and dedupe. Without
 	// any, conversations are generated.
 	Archives []string
@@ -116,3 +119,7 @@ func (c *Config) check() error {
 }
 
 func (c *Config) wants(workload string) bool { return slices.Contains(c.Workloads, workload) }
+
+func (c *Config) wantsCommand(name string) bool {
+	return len(c.Commands) == 0 || slices.ContainsFunc(c.Commands, func(begin string) bool { return strings.HasPrefix(name, begin) })
+}

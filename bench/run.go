@@ -52,6 +52,7 @@ func workloads() []workload {
 		{"served", "a store on a Postgres server: writers against one-row inserts, a step against a checkpoint row, reading against the documented schema, bytes", (*run).served},
 		{"forms", "the forms that the store on a Postgres server was chosen from, as prototypes: typed rows, index entries, a log with a tail in memory", (*run).forms},
 		{"programs", "short programs and some that stay on a large store on a Postgres server, directly and behind PgBouncer: time, memory, connections, round trips", (*run).programs},
+		{"commands", "the program on a large store on a Postgres server: time and memory of commands, among them those that read all", (*run).commands},
 		{"fanout", "100 subagents, each with the whole history, that say something", (*run).fanout},
 		{"deep", "1,000 forks of forks", (*run).deep},
 		{"wide", "forks of one place, among few and among many", (*run).wide},

@@ -323,15 +323,15 @@ func (r *run) fact(row Row) {
 func resident() uint64 {
 	runtime.GC()
 	debug.FreeOSMemory()
-	return statusBytes("VmRSS")
+	return statusBytes("self", "VmRSS")
 }
 
 // mostResident returns the largest resident memory that the process had, 0 if unknown. What the kernel says of resources
 // used has that of the parent.
-func mostResident() uint64 { return statusBytes("VmHWM") }
+func mostResident() uint64 { return statusBytes("self", "VmHWM") }
 
-func statusBytes(name string) uint64 {
-	kib, err := strconv.ParseUint(strings.TrimSuffix(field("/proc/self/status", name), " kB"), 10, 64)
+func statusBytes(process, name string) uint64 {
+	kib, err := strconv.ParseUint(strings.TrimSuffix(field("/proc/"+process+"/status", name), " kB"), 10, 64)
 	if err != nil {
 		return 0
 	}

@@ -132,7 +132,7 @@ func (t *Thread) Info(ctx context.Context) (ThreadInfo, error) {
 		return ThreadInfo{}, err
 	}
 	last, err := t.store.engine.LastMessage(ctx, r.Home())
-	return infoOf(backend.ThreadListing{Thread: r, LastMessage: last}), err
+	return ThreadInfoOf(backend.ThreadListing{Thread: r, LastMessage: last}), err
 }
 
 func threadInfo(r *structure.Thread) *ThreadInfo {
@@ -255,7 +255,8 @@ func (t *Thread) Find(ctx context.Context, sourceID string) (*Entry, error) {
 }
 
 // infoOf returns the state of a listed thread.
-func infoOf(l backend.ThreadListing) ThreadInfo {
+// ThreadInfoOf returns the information about a listed thread.
+func ThreadInfoOf(l backend.ThreadListing) ThreadInfo {
 	info := *threadInfo(l.Thread)
 	info.UpdatedAt, info.LastMessage = l.Updated(), l.LastMessage
 	return info

@@ -44,7 +44,7 @@ func (s *Store) Threads(ctx context.Context, q ThreadQuery) iter.Seq2[*ListedThr
 				yield(nil, err)
 				return
 			}
-			if !yield(&ListedThread{Thread: &Thread{store: s, id: l.ID}, Was: infoOf(l), Page: l.Token()}, nil) {
+			if !yield(&ListedThread{Thread: &Thread{store: s, id: l.ID}, Was: ThreadInfoOf(l), Page: l.Token()}, nil) {
 				return
 			}
 		}

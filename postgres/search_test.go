@@ -323,6 +323,7 @@ func (s limitedServer) Write(ctx context.Context, do func(searchindex.Tx) error)
 //test:norace
 func TestSearchesAgree(t *testing.T) {
 	defer func(limit, written int) { searched.WindowLimit, searchindex.MostWritten = limit, written }(searched.WindowLimit, searchindex.MostWritten)
+	defer setDriving(searchindex.MostDriving, searchindex.FewMessages)
 	defer campaign.Checks(1)()
 	pool := newPool(t, pgtest.DSN(t), nil)
 	stores := 0
@@ -330,6 +331,7 @@ func TestSearchesAgree(t *testing.T) {
 		stores++
 		searched.WindowLimit = rapid.SampledFrom([]int{0, 1, 7}).Draw(r, "window")
 		searchindex.MostWritten = rapid.SampledFrom([]int{1 << 17, 1, 7}).Draw(r, "written")
+		setDriving(rapid.SampledFrom([]int{5_000, 0, 2}).Draw(r, "driving"), rapid.SampledFrom([]int64{10_000, 0, 10}).Draw(r, "few"))
 		open := func(repeats bool) *lineage.Store {
 			e, err := New(background, pool, Options{Store: fmt.Sprint("s", stores), Unsafe: true})
 			require.NoError(r, err)
@@ -362,6 +364,89 @@ func TestSearchesAgree(t *testing.T) {
 	})
 }
 
+func setDriving(most int, few int64) { searchindex.MostDriving, searchindex.FewMessages = most, few }
+
+// countedRows counts the rows of a table that searches read.
+type countedRows struct {
+	searchServer
+	table string
+	rows  int64
+}
+
+func (s *countedRows) Read(ctx context.Context, do func(*pgx.Batch)) error {
+	var before, after int64
+	err := s.searchServer.Read(ctx, func(b *pgx.Batch) {
+		count := func(rows *int64) { // of the session, since it reported them
+			b.Queue(`SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = $1`, s.table).QueryRow(func(row pgx.Row) error { return row.Scan(rows) })
+		}
+		count(&before)
+		do(b)
+		count(&after)
+	})
+	s.rows += after - before
+	return err
+}
+
+// A search in a scope reads what is less: the texts with the words, or the messages in scope.
+func TestSearchInAScopeReadsFew(t *testing.T) {
+	const threads, length = 60, 50
+	defer setDriving(searchindex.MostDriving, searchindex.FewMessages)
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	s := lineage.New(e)
+	for i := range threads {
+		thread, err := s.CreateThread(background, lineage.ThreadOptions{UserID: fmt.Sprint("user", i%2), SourceID: fmt.Sprint(i)})
+		require.NoError(t, err)
+		c, err := thread.Active(background)
+		require.NoError(t, err)
+		items := make([]lineage.Item, length)
+		for j := range items {
+			text := fmt.Sprintf("common %d %d", i, j)
+			if j == 0 && i%10 < 2 {
+				text += " rare"
+			}
+			if j%10 == 0 {
+				text += " tenth"
+			}
+			items[j] = lineage.User(text)
+		}
+		_, err = c.Extend(background, items...)
+		require.NoError(t, err)
+	}
+	one, err := s.FindThread(background, "0")
+	require.NoError(t, err)
+	counting := &countedRows{searchServer: searchServer{e}, table: "lineage_search_usage"}
+	e.search = searchindex.New(counting, e.log.store)
+	x := searching(t, s, search.Options{})
+	require.NoError(t, x.Update(background))
+	_, err = pool.Exec(background, `ANALYZE`)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		name string
+		text string
+		in   search.Query
+		most int // texts of a driver
+		hits int
+		rows int64
+	}{
+		{"a rare word of a user", "rare", search.Query{User: "user0"}, 5_000, 6, 60},
+		{"a rare word and a common one", "rare AND common", search.Query{User: "user0"}, 5_000, 6, 60},
+		{"a rare word and a common one, everywhere", "rare AND common", search.Query{}, 5_000, 12, 60},
+		{"a word of a tenth, by its texts", "tenth", search.Query{User: "user0"}, 5, 150, threads*length + 2*150},
+		{"a word of all in one thread", "common", search.Query{Thread: one.ID()}, 5, 50, 200},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			setDriving(c.most, 100)
+			counting.rows = 0
+			c.in.Text, c.in.Limit = c.text, 1_000
+			hits, err := x.Search(background, c.in)
+			require.NoError(t, err)
+			require.Len(t, hits, c.hits)
+			require.Less(t, counting.rows, c.rows)
+		})
+	}
+}
+
 // tourSearch does with a store whatever sends another statement of the index.
 func tourSearch(t *testing.T, e, other *Engine) {
 	t.Helper()
@@ -390,6 +475,12 @@ func tourSearch(t *testing.T, e, other *Engine) {
 	require.NotZero(t, find(y, search.Query{Text: "many OR words OR a* OR said OR more OR for"}))
 	require.Equal(t, 1, find(y, search.Query{Text: "many AND (more words)", Thread: thread.ID()}))
 	require.Equal(t, 1, find(y, search.Query{Text: "elephant AND (an OR a* OR said OR words OR more OR many)"}))
+	defer setDriving(searchindex.MostDriving, searchindex.FewMessages)
+	for _, driving := range []int{5_000, 0} {
+		setDriving(driving, 0)
+		require.Equal(t, 1, find(y, search.Query{Text: "many AND (more words)", Thread: thread.ID()}))
+		require.Equal(t, 2, find(x, search.Query{Text: "words", Thread: thread.ID(), Roles: []string{"user"}}))
+	}
 	require.NoError(t, thread.Update(background, func(i *lineage.ThreadInfo) error { i.Keeps = !i.Keeps; return nil }))
 	require.Equal(t, 1, find(y, search.Query{Text: "elephant"}))
 	require.NoError(t, thread.DeleteCheckpoint(background, "here"))

@@ -17,6 +17,7 @@ func (s *snapshot) ThreadsAhead(ctx context.Context, ids []structure.ThreadID) e
 	if err != nil {
 		return err
 	}
+	before := t.fetched.older
 	var threads read.Need
 	for _, id := range ids {
 		threads.Keys = append(threads.Keys, keys.Of(keys.TableThread, id[:]))
@@ -56,7 +57,7 @@ func (s *snapshot) ThreadsAhead(ctx context.Context, ids []structure.ThreadID) e
 	if err := t.Prefetch(ctx, runs); err != nil {
 		return err
 	}
-	s.ahead.Store(t)
+	s.keepAhead(t, before)
 	return nil
 }
 
@@ -108,6 +109,7 @@ func (s *snapshot) ReachAhead(ctx context.Context, ids []structure.ThreadID) err
 	if err != nil {
 		return err
 	}
+	before := t.fetched.older
 	var n need
 	for _, id := range ids {
 		n.Keys = append(n.Keys, keys.Of(keys.TableThread, id[:]))
@@ -134,7 +136,7 @@ func (s *snapshot) ReachAhead(ctx context.Context, ids []structure.ThreadID) err
 	if err := t.prefetchKept(ctx, ids); err != nil {
 		return err
 	}
-	s.ahead.Store(t)
+	s.keepAhead(t, before)
 	return nil
 }
 
@@ -199,12 +201,12 @@ func (s *snapshot) RunsAhead(ctx context.Context, ids []structure.RunID) error {
 	}
 	t, err := s.reader(ctx, n)
 	if err == nil {
-		s.ahead.Store(t)
+		s.keepAhead(t, t.fetched.older)
 	}
 	return err
 }
 
-// LastsAhead implements backend.ThreadsAhead. Later reads of the snapshot find here what it has read, and what was read before.
+// LastsAhead implements backend.ThreadsAhead. Later reads of the snapshot find here what it has read.
 func (s *snapshot) LastsAhead(ctx context.Context, ids []structure.RunID) error {
 	t, err := s.reader(ctx, need{})
 	if err != nil {
@@ -214,11 +216,16 @@ func (s *snapshot) LastsAhead(ctx context.Context, ids []structure.RunID) error 
 	if err := t.prefetchLasts(ctx, ids); err != nil {
 		return err
 	}
+	s.keepAhead(t, before)
+	return nil
+}
+
+// keepAhead keeps for later reads of the snapshot what a reader has read, and what was read before if it is little.
+func (s *snapshot) keepAhead(t *stateReader, before entrySet) {
 	if len(before.values) < mostWarm {
 		t.fetched.add(before)
 	}
 	s.ahead.Store(t)
-	return nil
 }
 
 // prefetchLasts prefetches the last spans of runs, and all runs before them.

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/summarize"
@@ -683,4 +685,39 @@ func runsOf(t *testing.T, r backend.Reader) (all []structure.RunInfo) {
 		all = append(all, run)
 	}
 	return all
+}
+
+// An export reads threads together, with their branches, other contexts and prompts, and then each history.
+//
+//test:norace
+func TestRoundTripsOfExports(t *testing.T) {
+	const threads = 70
+	dsn := pgtest.DSN(t)
+	writer := lineage.New(handle(t, newPool(t, dsn, nil), "s"))
+	prompt := "Be brief."
+	for i := range threads {
+		thread, err := writer.CreateThread(background, lineage.ThreadOptions{Title: fmt.Sprint("thread ", i)})
+		require.NoError(t, err)
+		main, err := thread.Active(background)
+		require.NoError(t, err)
+		_, err = main.Extend(background, lineage.User(fmt.Sprint("question ", i)), lineage.Assistant("answer"))
+		require.NoError(t, err)
+		if i%10 == 0 {
+			other, err := thread.CreateBranch(background, "other", lineage.BranchOptions{Overrides: lineage.Overrides{SystemPrompt: &prompt}})
+			require.NoError(t, err)
+			_, err = other.Extend(background, lineage.User("another question"))
+			require.NoError(t, err)
+			_, err = other.Fork(background, lineage.ForkOptions{})
+			require.NoError(t, err)
+		}
+	}
+	var want, got bytes.Buffer
+	require.NoError(t, export.Write(background, writer, &want, export.OpenAI, export.Options{}))
+	require.Equal(t, threads+threads/10, bytes.Count(want.Bytes(), []byte("\n")))
+	pool, trips := countedTrips(t, dsn)
+	s := lineage.New(handle(t, pool, "s"))
+	trips(5*threads, "export of all", func() {
+		require.NoError(t, export.Write(background, s, &got, export.OpenAI, export.Options{}))
+	})
+	require.Equal(t, want.String(), got.String())
 }

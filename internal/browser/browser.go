@@ -116,6 +116,18 @@ func Get[T any](b *Tab, action chromedp.Action[T]) T {
 	return result
 }
 
+// Until waits until an expression is true, also on the page that is loaded next.
+func (b *Tab) Until(expression string) {
+	b.t.Helper()
+	for b.Err() == nil {
+		if is, err := chromedp.Run(b.Context, chromedp.Evaluate[bool]("!!("+expression+")")); err == nil && is {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	b.Fatalf("it never became true: %s", expression)
+}
+
 // Fatalf ends the test, with what the page did wrong so far.
 func (b *Tab) Fatalf(format string, about ...any) {
 	b.t.Helper()

@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
@@ -22,14 +21,7 @@ func eval[T any](b *browser.Tab, expression string) T {
 
 // until waits until the script has run and an expression is true, also on the page that is loaded next.
 func until(b *browser.Tab, expression string) {
-	for b.Err() == nil {
-		got, err := chromedp.Run(b, chromedp.Evaluate[bool](`document.documentElement.classList.contains("js") && !!(`+expression+`)`))
-		if err == nil && got {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	b.Fatalf("it never became true: %s", expression)
+	b.Until(`document.documentElement.classList.contains("js") && !!(` + expression + `)`)
 }
 
 func open(b *browser.Tab, address string) {

@@ -61,6 +61,8 @@ func (o *options) flags() *pflag.FlagSet {
 	f.Var(countFlag{&o.config.StoreMessages}, "store-messages", "messages in the large store (default 1M)")
 	f.Var(countFlag{&o.config.Forks}, "forks", "largest number of forks of one place, and of branches and threads (default 100k)")
 	f.IntVar(&o.config.Programs, "programs", 0, "number of short programs on a Postgres server, 200 a minute (default 100)")
+	f.StringVar(&o.config.Program, "program", "", "the program lineage, for the workload commands")
+	f.StringSliceVar(&o.config.Commands, "commands", nil, "commands of that workload, by the beginning of their names (default all)")
 	f.StringSliceVar(&o.config.Archives, "archive", nil, "file or folder of conversations to import and deduplicate")
 	f.StringVar(&o.config.Postgres, "postgres", "", "address of a Postgres server to compare with, or private for one that is started for the run")
 	f.StringVar(&o.config.NodeModules, "deepagents", "", "folder whose node_modules has @deepagents/context")

@@ -32,8 +32,7 @@ type ending struct {
 	prompt string
 }
 
-// ends returns the endings to write. It reads all contexts before anything is written, because they may be deleted in
-// the meantime.
+// ends returns the endings to write.
 func (x *exporter) ends(ctx context.Context, conv *conversation) ([]ending, error) {
 	t, err := newTree(ctx, x.store, conv.tips)
 	if err != nil {
@@ -42,17 +41,10 @@ func (x *exporter) ends(ctx context.Context, conv *conversation) ([]ending, erro
 	var ends []ending
 	seen, ended := make(map[ending]bool), make(map[lineage.SpanRef]bool)
 	for _, tip := range conv.tips {
-		if tip.ref.IsZero() || tip.branch == "" && (ended[tip.ref] || !t.leaf(tip.ref)) {
+		if tip.branch == "" && (ended[tip.ref] || !t.leaf(tip.ref)) {
 			continue
 		}
-		inForce, err := tip.context.Effective(ctx)
-		if err != nil {
-			return nil, err
-		}
-		e := ending{ref: tip.ref}
-		if inForce.SystemPrompt != nil {
-			e.prompt = *inForce.SystemPrompt
-		}
+		e := ending{tip.ref, tip.prompt}
 		if !seen[e] {
 			ends = append(ends, e)
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
@@ -23,10 +24,10 @@ type conversation struct {
 
 // tip is the tip of a context.
 type tip struct {
-	context *lineage.Context
-	ref     lineage.SpanRef
-	branch  string // empty for a context without a branch
-	active  bool
+	ref    lineage.SpanRef
+	branch string // empty for a context without a branch
+	active bool
+	prompt string // the system prompt in force
 }
 
 // title returns the title under which a conversation is shown.
@@ -35,123 +36,177 @@ func (x *exporter) title(ctx context.Context, c *conversation) (string, error) {
 	return cmp.Or(title, transcript.Untitled), err
 }
 
-// conversations yields the conversations in scope. Each thread is read just before its conversation is yielded. If the scope
-// names no threads, one that was deleted before it is read is left out.
+// conversations yields the conversations in scope. If the scope names no threads, one that was deleted before it is read is
+// left out.
 func (x *exporter) conversations(ctx context.Context) iter.Seq2[*conversation, error] {
 	return func(yield func(*conversation, error) bool) {
 		if x.o.Scope.Context != nil {
 			yield(x.oneContext(ctx, x.o.Scope.Context))
 			return
 		}
-		threads := x.o.Scope.Threads
-		if threads == nil {
-			var err error
-			if threads, err = x.allThreads(ctx); err != nil {
+		threads, err := x.threads(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		x.conversationsOf(ctx, threads, x.o.Scope.Threads == nil)(yield)
+	}
+}
+
+// conversationsOf yields the conversations of threads. If leaveOut is set, those that were deleted before they are read are left
+// out.
+func (x *exporter) conversationsOf(ctx context.Context, threads []lineage.ThreadID, leaveOut bool) iter.Seq2[*conversation, error] {
+	return func(yield func(*conversation, error) bool) {
+		for len(threads) > 0 {
+			read, err := backend.AtOnce(ctx, x.store.View(), func(s backend.Snapshot) (readThreads, error) { return readSome(ctx, s, threads, leaveOut) })
+			if err != nil {
 				yield(nil, err)
 				return
 			}
-		}
-		for _, t := range threads {
-			conv, err := x.oneThread(ctx, t)
-			if x.o.Scope.Threads == nil && errors.Is(err, lineage.ErrNotFound) {
-				if _, failed := x.store.Thread(ctx, t.ID()); errors.Is(failed, lineage.ErrNotFound) {
-					continue
+			for _, conv := range read.conversations {
+				if !yield(conv, nil) {
+					return
 				}
 			}
-			if !yield(conv, err) {
-				return
-			}
+			threads = threads[read.threads:]
 		}
 	}
 }
 
-// allThreads returns all threads, oldest first.
-func (x *exporter) allThreads(ctx context.Context) ([]*lineage.Thread, error) {
-	type dated struct {
-		thread *lineage.Thread
-		info   lineage.ThreadInfo
+// readThreads are the conversations of the next threads.
+type readThreads struct {
+	conversations []*conversation
+	threads       int
+}
+
+const (
+	threadsAtOnce = 32
+	tipsAtOnce    = 10_000
+)
+
+// readSome reads the next thread, or some if reads are round trips.
+func readSome(ctx context.Context, s backend.Snapshot, threads []lineage.ThreadID, leaveOut bool) (read readThreads, err error) {
+	ahead, far := s.(backend.ThreadsAhead)
+	if !far {
+		threads = threads[:1]
+	} else {
+		threads = threads[:min(threadsAtOnce, len(threads))]
+		if err := errors.Join(ahead.ThreadsAhead(ctx, threads), ahead.ReachAhead(ctx, threads)); err != nil {
+			return read, err
+		}
 	}
-	var all []dated
-	for r, err := range x.store.View().Threads(ctx, lineage.ThreadID{}) {
+	tips := 0
+	for _, id := range threads {
+		conv, err := readThread(ctx, s, id)
+		switch {
+		case err == nil:
+			read.conversations = append(read.conversations, conv)
+			tips += len(conv.tips) + len(conv.beside)
+		case !leaveOut || !errors.Is(err, lineage.ErrNotFound):
+			return read, err
+		}
+		if read.threads++; tips >= tipsAtOnce {
+			break
+		}
+	}
+	return read, nil
+}
+
+// threads returns the threads in scope. Those of the whole store are the oldest first.
+func (x *exporter) threads(ctx context.Context) (ids []lineage.ThreadID, err error) {
+	if x.o.Scope.Threads != nil {
+		for _, t := range x.o.Scope.Threads {
+			ids = append(ids, t.ID())
+		}
+		return ids, nil
+	}
+	var all []lineage.ThreadInfo
+	for t, err := range x.store.View().Threads(ctx, lineage.ThreadID{}) {
 		if err != nil {
 			return nil, err
 		}
-		t, err := x.store.Thread(ctx, r.ID)
-		if errors.Is(err, lineage.ErrNotFound) { // deleted meanwhile
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, dated{t, lineage.ThreadInfo{ID: r.ID, SourceID: r.SourceID, CreatedAt: r.CreatedAt}})
+		all = append(all, lineage.ThreadInfo{ID: t.ID, SourceID: t.SourceID, CreatedAt: t.CreatedAt})
 	}
-	slices.SortFunc(all, func(a, b dated) int {
-		return cmp.Or(a.info.CreatedAt.Compare(b.info.CreatedAt), strings.Compare(a.info.SourceID, b.info.SourceID),
-			bytes.Compare(a.info.ID[:], b.info.ID[:]))
+	slices.SortFunc(all, func(a, b lineage.ThreadInfo) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.SourceID, b.SourceID), bytes.Compare(a.ID[:], b.ID[:]))
 	})
-	threads := make([]*lineage.Thread, len(all))
 	for i := range all {
-		threads[i] = all[i].thread
+		ids = append(ids, all[i].ID)
 	}
-	return threads, nil
+	return ids, nil
 }
 
 func (x *exporter) oneContext(ctx context.Context, c *lineage.Context) (*conversation, error) {
-	info, err := c.Info(ctx)
-	if err != nil {
-		return nil, err
-	}
-	conv := &conversation{info: lineage.ThreadInfo{Active: c.ID()}, tips: []tip{{context: c, ref: info.Tip, active: true}}}
-	if info.Thread != (lineage.ThreadID{}) {
-		t, err := x.store.Thread(ctx, info.Thread)
+	return backend.AtOnce(ctx, x.store.View(), func(s backend.Snapshot) (*conversation, error) {
+		state, err := s.Context(ctx, c.ID())
 		if err != nil {
 			return nil, err
 		}
-		if conv.info, err = t.Info(ctx); err != nil {
-			return nil, err
+		conv := &conversation{}
+		if !state.Thread.IsZero() {
+			if conv.info, err = readInfo(ctx, s, state.Thread); err != nil {
+				return nil, err
+			}
 		}
 		conv.info.Active = c.ID()
-	}
-	return conv, nil
+		prompt, err := make(backend.Prompts).Of(ctx, s, c.ID())
+		conv.tips = []tip{{state.Tip, "", true, prompt}}
+		return conv, err
+	})
 }
 
-// oneThread lists the tips of a thread's contexts: branches first, then unnamed ones, oldest first.
-func (x *exporter) oneThread(ctx context.Context, t *lineage.Thread) (*conversation, error) {
-	info, err := t.Info(ctx)
+func readInfo(ctx context.Context, s backend.Reader, id lineage.ThreadID) (lineage.ThreadInfo, error) {
+	thread, err := s.Thread(ctx, id)
+	if err != nil {
+		return lineage.ThreadInfo{}, err
+	}
+	last, err := s.LastMessage(ctx, thread.Home())
+	return lineage.ThreadInfoOf(backend.ThreadListing{Thread: thread, LastMessage: last}), err
+}
+
+// readThread reads the tips of a thread's contexts: branches first, then unnamed ones, oldest first.
+func readThread(ctx context.Context, s backend.Reader, id lineage.ThreadID) (*conversation, error) {
+	info, err := readInfo(ctx, s, id)
 	if err != nil {
 		return nil, err
 	}
 	conv := &conversation{info: info}
-	branches, err := t.Branches(ctx)
+	branches, err := backend.BranchesByCreation(ctx, s, id)
 	if err != nil {
 		return nil, err
 	}
 	named := make(map[lineage.ContextID]bool, len(branches))
+	prompts := make(backend.Prompts)
+	add := func(c *backend.Context, branch string) error {
+		if c.Tip.IsZero() {
+			return nil
+		}
+		prompt, err := prompts.Of(ctx, s, c.ID)
+		conv.tips = append(conv.tips, tip{c.Tip, branch, branch != "" && c.ID == info.Active, prompt})
+		return err
+	}
 	for _, b := range branches {
 		named[b.Context] = true
-		c, err := x.store.Context(ctx, b.Context)
+		c, err := s.Context(ctx, b.Context)
+		if err == nil {
+			err = add(&c, b.Name)
+		}
 		if err != nil {
 			return nil, err
 		}
-		conv.tips = append(conv.tips, tip{context: c, ref: b.Head, branch: b.Name, active: b.Active})
 	}
-	for c, err := range t.Contexts(ctx) {
+	for c, err := range s.Contexts(ctx, id, lineage.ContextID{}) {
 		if err != nil {
 			return nil, err
 		}
-		if named[c.ID()] {
+		if named[c.ID] {
 			continue
 		}
-		about, err := c.Info(ctx)
-		if err != nil {
+		if lineage.BesideMessages(c.Metadata) {
+			conv.beside = append(conv.beside, c.Tip)
+		} else if err := add(&c, ""); err != nil {
 			return nil, err
 		}
-		if lineage.BesideMessages(about.Metadata) {
-			conv.beside = append(conv.beside, about.Tip)
-			continue
-		}
-		conv.tips = append(conv.tips, tip{context: c, ref: about.Tip})
 	}
-	conv.tips = slices.DeleteFunc(conv.tips, func(t tip) bool { return t.ref.IsZero() })
 	return conv, nil
 }

@@ -59,11 +59,9 @@ func WriteSite(ctx context.Context, store *lineage.Store, dir string, o Options)
 		return written, fmt.Errorf("a folder of pages has threads: %w", lineage.ErrInvalid)
 	}
 	x := newExporter(store, nil, o)
-	threads := o.Scope.Threads
-	if threads == nil {
-		if threads, err = x.allThreads(ctx); err != nil {
-			return written, err
-		}
+	threads, err := x.threads(ctx)
+	if err != nil {
+		return written, err
 	}
 	s := &site{exporter: x, share: min(maxSearchedOne, max(minSearchedOne, maxSearched/max(len(threads), 1)))}
 	err = vfs.NewDir(dir, lineage.ErrExists, func(partial string) error {
@@ -71,8 +69,11 @@ func WriteSite(ctx context.Context, store *lineage.Store, dir string, o Options)
 		if err := os.Mkdir(filepath.Join(partial, siteDir), 0o755); err != nil {
 			return err
 		}
-		for _, t := range threads {
-			if err := s.conversation(ctx, t); err != nil && !errors.Is(err, lineage.ErrNotFound) {
+		for conv, err := range x.conversationsOf(ctx, threads, true) {
+			if err == nil {
+				err = s.conversation(ctx, conv)
+			}
+			if err != nil && !errors.Is(err, lineage.ErrNotFound) {
 				return err
 			}
 		}
@@ -120,11 +121,7 @@ func (s *site) file(name string, write func(x *exporter) error) error {
 }
 
 // conversation writes the page of a thread.
-func (s *site) conversation(ctx context.Context, t *lineage.Thread) error {
-	conv, err := s.oneThread(ctx, t)
-	if err != nil {
-		return err
-	}
+func (s *site) conversation(ctx context.Context, conv *conversation) (err error) {
 	row := &siteRow{updated: conv.info.UpdatedAt, user: conv.info.UserID, branches: len(conv.tips)}
 	row.name = fmt.Sprintf("%s/%s-%s.html", siteDir, row.updated.UTC().Format(time.DateOnly), conv.info.ID)
 	if rawjson.Valid(conv.info.Metadata) {

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
@@ -127,28 +126,22 @@ func TestBrowserSite(t *testing.T) {
 	require.NoError(t, err)
 	b := browser.Open(t)
 	at := "file://" + filepath.ToSlash(filepath.Join(dir, "index.html"))
-	until := func(expression string) {
-		t.Helper()
-		for !browser.Get(b, chromedp.Evaluate[bool](expression)) {
-			time.Sleep(10 * time.Millisecond)
-		}
-	}
 	b.Do(chromedp.Navigate(at))
-	until(`document.querySelector("#n")?.textContent === "3 conversations"`)
+	b.Until(`document.querySelector("#n")?.textContent === "3 conversations"`)
 	enter := func(text string) {
 		b.Do(chromedp.SetValue(chromedp.CSS("#q"), text))
 		browser.Get(b, chromedp.Evaluate[bool](`document.querySelector("#q").dispatchEvent(new Event("input"))`))
 	}
 	enter("codex HOTELS")
-	until(`document.querySelector("#n").textContent === "1 of 3"`)
+	b.Until(`document.querySelector("#n").textContent === "1 of 3"`)
 	require.Equal(t, "and the hotels?", browser.Get(b, chromedp.Evaluate[string](`document.querySelector(".rows li:not([hidden]) ul").textContent`)))
 	enter("aubergine")
-	until(`document.querySelector("#n").textContent === "1 of 3" && document.querySelector(".rows li:not([hidden]) ul")?.textContent.includes("<script>")`)
+	b.Until(`document.querySelector("#n").textContent === "1 of 3" && document.querySelector(".rows li:not([hidden]) ul")?.textContent.includes("<script>")`)
 	enter("weekend")
-	until(`document.querySelector("#n").textContent === "2 of 3"`)
+	b.Until(`document.querySelector("#n").textContent === "2 of 3"`)
 	require.NotEqual(t, "attacked", browser.Get(b, chromedp.Evaluate[string](`document.title`)))
 	browser.Get(b, chromedp.Evaluate[bool](`[...document.querySelectorAll(".rows li:not([hidden]) ul a")].find((a) => a.textContent === "a weekend in Lisbon").click(), true`))
-	until(`location.hash !== "" && !!document.querySelector(":target")?.textContent.includes("weekend in Lisbon")`)
+	b.Until(`location.hash !== "" && !!document.querySelector(":target")?.textContent.includes("weekend in Lisbon")`)
 	require.Empty(t, b.Problems())
 	for _, request := range b.Requests() {
 		require.True(t, strings.HasPrefix(request, "file://"+filepath.ToSlash(dir)), request)

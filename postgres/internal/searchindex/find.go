@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,8 +14,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A search takes three round trips: the numbers of its terms, the texts with the rarest of those that a match must have,
-// and the words of the messages that have it.
+// A search takes three round trips: the numbers of its terms and the messages in scope, the texts with the rarest of the terms that a match
+// must have, and the words of the messages that have it. In a small scope it takes two, and without a rare term in a large one four.
 
 // seenSQL determines how far the threads in scope see each run. $2 is a thread, $3 a user, $4 a list of threads; null is
 // no restriction.
@@ -33,39 +34,51 @@ s AS MATERIALIZED (SELECT run, max(upto) AS upto FROM seen GROUP BY run) `
 const (
 	// Up to placed terms have their places found by the server.
 	placed     = 4
-	placesSQL  = `array_positions(t.words, $9::integer), array_positions(t.words, $10::integer), array_positions(t.words, $11::integer), array_positions(t.words, $12::integer)`
-	wordsSQL   = `t.words`
-	columnsSQL = `u.run, u.seq, u.head, u.kind, u.text, cardinality(t.words), `
+	placesSQL  = `array_positions(words, $9::integer), array_positions(words, $10::integer), array_positions(words, $11::integer), array_positions(words, $12::integer)`
+	columnsSQL = `u.run, u.seq, u.head, u.kind, u.text, cardinality(words), `
 	withText   = `FROM lineage_search_text t JOIN lineage_search_usage u ON u.store = $1 AND u.text = t.id `
-	withDriver = `FROM (SELECT DISTINCT d.run, d.seq FROM lineage_search_usage d WHERE d.store = $1 AND d.text = ANY($8::bytea[])) d
-JOIN lineage_search_usage u ON u.store = $1 AND u.run = d.run AND u.seq = d.seq JOIN lineage_search_text t ON t.store = $1 AND t.id = u.text `
-	inRuns   = `JOIN lineage_search_run s ON s.store = $1 AND s.number = u.run AND u.seq <= s.reached `
-	inSeen   = `JOIN s ON s.run = u.run AND u.seq <= s.upto `
-	whereSQL = `WHERE t.store = $1 AND t.words && $5::integer[] AND ($6::bytea[] IS NULL OR u.kind = 1 AND u.role = ANY($6)) AND NOT ($7::boolean AND u.kind = 0)`
+	driverSQL  = `SELECT DISTINCT d.run, d.seq FROM lineage_search_usage d WHERE d.store = $1 AND d.text = ANY($8::bytea[])`
+	ofDriver   = `d JOIN lineage_search_usage u ON u.store = $1 AND u.run = d.run AND u.seq = d.seq JOIN lineage_search_text t ON t.store = $1 AND t.id = u.text `
+	inRuns     = `JOIN lineage_search_run s ON s.store = $1 AND s.number = u.run AND u.seq <= s.reached `
+	inSeen     = `JOIN s ON s.run = u.run AND u.seq <= s.upto `
+	withTerm   = `WHERE t.store = $1 AND words && $5::integer[] `
+	ofKinds    = `($6::bytea[] IS NULL OR u.kind = 1 AND u.role = ANY($6)) AND NOT ($7::boolean AND u.kind = 0)`
 	// The types of parameters that a statement does not use otherwise.
 	typesSQL = ` AND ($2::bytea IS NULL OR true) AND ($3::bytea IS NULL OR true) AND ($4::bytea[] IS NULL OR true) AND ($8::bytea[] IS NULL OR true)`
 )
 
-// occurrencesSQL returns the statement that reads the words of messages: only of those in scope if restricted is set, only of those
-// that have a text of the driver if driven is set (see findDriver), and with the places of each term if places is set. The rows are
-// in the order of their messages, so that a search has one message in memory. OFFSET keeps the server from reading all usages in
-// their order to find those of some texts.
-func occurrencesSQL(restricted, driven, places bool) string {
-	head, from, scope, columns := ``, withText, inRuns, columnsSQL+wordsSQL
-	if restricted {
-		head, scope = seenSQL, inSeen
-	}
-	if driven {
-		from = withDriver
-	}
+// occurrencesSQL returns the statement that reads the words of messages, and with places set the places of each term instead. The
+// rows are in the order of their messages, so that a search has one message in memory. OFFSET 0 keeps the server from another order
+// of reading: it would read all usages in their order to find those of some texts, or whole runs for single messages, and it does
+// not know how many messages are in scope.
+func (f *activeSearch) occurrencesSQL(places bool) string {
+	columns := columnsSQL + `words`
 	if places {
 		columns = columnsSQL + placesSQL
 	}
-	return head + `SELECT * FROM (SELECT ` + columns + ` ` + from + scope + whereSQL + typesSQL + ` OFFSET 0) o ORDER BY run, seq, head`
+	head, scope := ``, inRuns
+	if f.scope.Restricted() {
+		head, scope = seenSQL, inSeen
+	}
+	var from string
+	switch {
+	case f.driven:
+		from = `FROM (SELECT u.run, u.seq FROM (` + driverSQL + ` OFFSET 0) u ` + scope + `OFFSET 0) ` + ofDriver + withTerm + `AND `
+	case f.fewTexts:
+		from = `FROM (SELECT u.*, words ` + withText + withTerm + `OFFSET 0) u ` + scope + `WHERE `
+	default:
+		from = withText + scope + withTerm + `AND `
+	}
+	return head + `SELECT * FROM (SELECT ` + columns + ` ` + from + ofKinds + typesSQL + ` OFFSET 0) o ORDER BY run, seq, head`
 }
 
-// mostDriving is the largest number of texts of a driver: see findDriver.
-const mostDriving = 5000
+// Tests change these.
+var (
+	// MostDriving is the largest number of texts of a driver: see findDriver.
+	MostDriving = 5_000
+	// FewMessages is the largest number of messages in a scope that are read without looking for a driver.
+	FewMessages int64 = 10_000
+)
 
 // view is the index as one search sees it: all its statements read the same generation.
 type view struct {
@@ -121,6 +134,8 @@ type activeSearch struct {
 	all      []int32           // all terms
 	driver   [][]byte          // texts, one of which a message must have
 	driven   bool
+	size     int64 // messages in the scope, if it is restricted
+	fewTexts bool  // fewer texts have a term than that
 }
 
 // Find implements searched.View.
@@ -133,8 +148,14 @@ func (v *view) Find(ctx context.Context, s *searched.Scope, leaves []query.Leaf,
 	if len(f.all) == 0 {
 		return 0, nil
 	}
-	if possible, err := f.findDriver(ctx, leaves, condition); err != nil || !possible {
-		return 0, err
+	sets, possible := f.required(leaves, condition)
+	if !possible {
+		return 0, nil
+	}
+	if !f.scope.Restricted() || f.size > FewMessages {
+		if err := f.findDriver(ctx, sets); err != nil {
+			return 0, err
+		}
 	}
 	steps, err = f.findOccurrences(ctx)
 	return steps, v.mended(ctx, err)
@@ -170,6 +191,9 @@ func (f *activeSearch) findTerms(ctx context.Context, leaves []query.Leaf) error
 			}
 			return nil
 		})
+		if f.scope.Restricted() {
+			b.Queue(sizeSQL, f.arguments(f.scope)...).QueryRow(func(row pgx.Row) error { return row.Scan(&f.size) })
+		}
 		if len(exact) > 0 {
 			b.Queue(termsSQL, f.store, exact).Query(func(rows pgx.Rows) error {
 				var term []byte
@@ -232,44 +256,57 @@ func required(c query.Condition, numbers map[query.Leaf]int) [][]int {
 	return sets
 }
 
-// findDriver finds the texts by which messages are found: those with the rarest of the terms that a match must have, if
-// there are few. It reports false if nothing matches.
-func (f *activeSearch) findDriver(ctx context.Context, leaves []query.Leaf, condition query.Condition) (possible bool, err error) {
+// required returns sets of terms. A match has a term of each set. It reports false if nothing matches.
+func (f *activeSearch) required(leaves []query.Leaf, condition query.Condition) (sets [][]int32, possible bool) {
 	numbers := make(map[query.Leaf]int, len(leaves))
 	for i, l := range leaves {
 		numbers[l] = i
 	}
-	var sets [][]int32
 	for _, set := range required(condition, numbers) {
 		var terms []int32
 		for _, leaf := range set {
 			terms = append(terms, f.termsOf[leaf]...)
 		}
 		if len(terms) == 0 {
-			return false, nil
+			return nil, false
 		}
-		if len(terms) < len(f.all) { // else it would find all that is read anyway
-			sets = append(sets, terms)
-		}
+		sets = append(sets, terms)
 	}
-	if len(sets) == 0 {
-		return true, nil
+	return sets, true
+}
+
+// findDriver finds the texts by which messages are found: those with the rarest of the terms that a match must have, if
+// there are few. If not, a search in a scope compares the number of texts that have a term with that of the messages in scope.
+func (f *activeSearch) findDriver(ctx context.Context, sets [][]int32) error {
+	if !f.scope.Restricted() { // all terms would find all that is read anyway
+		sets = slices.DeleteFunc(sets, func(terms []int32) bool { return len(terms) == len(f.all) })
+		if len(sets) == 0 {
+			return nil
+		}
 	}
 	var m meta
-	return true, f.server.Read(ctx, func(b *pgx.Batch) {
+	err := f.server.Read(ctx, func(b *pgx.Batch) {
 		f.driver, f.driven = nil, false
 		f.queueSame(b, &m)
 		for _, terms := range sets {
-			b.Queue(`SELECT id FROM lineage_search_text WHERE store = $1 AND words && $2::integer[] LIMIT $3`, f.store, terms, mostDriving+1).Query(func(rows pgx.Rows) error {
+			b.Queue(`SELECT id FROM lineage_search_text WHERE store = $1 AND words && $2::integer[] LIMIT $3`, f.store, terms, MostDriving+1).Query(func(rows pgx.Rows) error {
 				var id []byte
 				var ids [][]byte
 				_, err := pgx.ForEachRow(rows, []any{&id}, func() error { ids = append(ids, append([]byte(nil), id...)); return nil })
-				if err == nil && len(ids) <= mostDriving && (!f.driven || len(ids) < len(f.driver)) {
+				if err == nil && len(ids) <= MostDriving && (!f.driven || len(ids) < len(f.driver)) {
 					f.driver, f.driven = ids, true
 				}
 				return err
 			})
 		}
+	})
+	if err != nil || f.driven || !f.scope.Restricted() {
+		return err
+	}
+	return f.server.Read(ctx, func(b *pgx.Batch) {
+		f.queueSame(b, &m)
+		b.Queue(`SELECT $3 > count(*) FROM (SELECT FROM lineage_search_text WHERE store = $1 AND words && $2::integer[] LIMIT $3) t`, f.store, f.all, f.size).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&f.fewTexts) })
 	})
 }
 
@@ -313,7 +350,7 @@ func (f *activeSearch) findOccurrences(ctx context.Context) (steps int, err erro
 	err = f.server.Read(ctx, func(b *pgx.Batch) {
 		f.into.Reset()
 		f.queueSame(b, &m)
-		b.Queue(occurrencesSQL(s.Restricted(), f.driven, places), args...).Query(func(rows pgx.Rows) error {
+		b.Queue(f.occurrencesSQL(places), args...).Query(func(rows pgx.Rows) error {
 			if !m.Settled() && !s.Unsettled {
 				rows.Close()
 				return searched.ErrUnsettled

@@ -58,6 +58,9 @@ func (a *App) List(heads ...string) *listing {
 // Spare names the columns that are left out on a narrow terminal, in the order in which they are left out.
 func (l *listing) Spare(heads ...string) { l.table.Spare = heads }
 
+// Optional names the columns that are left out if they are empty.
+func (l *listing) Optional(heads ...string) { l.table.Optional = heads }
+
 // Add adds a result. End returns any error.
 func (l *listing) Add(r records.Record, row ...screen.Cell) {
 	switch {
@@ -70,6 +73,9 @@ func (l *listing) Add(r records.Record, row ...screen.Cell) {
 
 // Row adds a row to the table. The caller prints the record of the result.
 func (l *listing) Row(row ...screen.Cell) { l.table.Cells(row...) }
+
+// Failed returns the first error in printing, so that a long list can end early.
+func (l *listing) Failed() error { return cmp.Or(l.err, l.table.Failed) }
 
 // End prints the table. If it is empty, a person gets the note, unless that is empty.
 func (l *listing) End(note string, args ...any) error {

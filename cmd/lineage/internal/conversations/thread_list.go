@@ -2,7 +2,6 @@ package conversations
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,8 +25,9 @@ imported threads are sorted by the times of their archive. MESSAGES counts
 those of the active branch; 0+4 says that only subagents have some, 4.
 
 Only the page that is shown is read. With --limit, the token for the next
-page is printed after it. A narrow terminal shows fewer columns. Costs are
-shown after the first 'lineage usage', which reads the whole store.`,
+page is printed after it. A narrow terminal shows fewer columns. Columns that
+are empty in the first 1,000 rows are left out. Costs are shown after the
+first 'lineage usage', which reads the whole store.`,
 		Example: `  lineage thread list
   lineage thread list --user ada --limit 20 --json
   lineage thread list --project . --agent claude-code --since 2026-01-01
@@ -58,32 +58,23 @@ shown after the first 'lineage usage', which reads the whole store.`,
 }
 
 func runThreadList(ctx context.Context, a *app.App, in threads.Keeper, o *threads.ThreadListOptions) error {
-	found, err := in.ListThreads(ctx, o)
-	if err != nil {
-		return err
-	}
-	heads := []string{"", "ID", "CHANGED", "MESSAGES", "BRANCHES", "TITLE"}
-	ofAgents := slices.ContainsFunc(found, func(r *records.Thread) bool { return r.States(archive.KeyAgent) != "" })
-	if ofAgents {
-		heads = slices.Insert(heads, len(heads)-1, "AGENT", "PROJECT")
-	}
-	priced := slices.ContainsFunc(found, func(r *records.Thread) bool { return r.Usage != nil })
-	if priced {
-		heads = slices.Insert(heads, len(heads)-1, "COST")
-	}
-	list := a.List(heads...)
+	list := a.List("", "ID", "CHANGED", "MESSAGES", "BRANCHES", "AGENT", "PROJECT", "COST", "TITLE")
+	list.Optional("AGENT", "PROJECT", "COST")
 	list.Spare("BRANCHES", "MESSAGES", "COST", "PROJECT", "AGENT", "CHANGED")
 	next := ""
-	for _, r := range found {
+	err := in.ListThreads(ctx, o, func(r *records.Thread) error {
 		next = r.Next
-		row := []screen.Cell{app.MarkCell(r.Current), app.IDCell(show.ShortID(r.ID)), app.TimeCell(r.UpdatedAt), {Text: r.MessageCount(), Right: true}, app.CountCell(uint64(r.Branches))}
-		if ofAgents {
-			row = append(row, app.PlainCell(r.States(archive.KeyAgent)), app.PlainCell(folderName(r.States(archive.KeyProject))))
+		cost := ""
+		if r.Usage != nil {
+			cost = show.CostText(r.Usage)
 		}
-		if priced {
-			row = append(row, screen.Cell{Text: show.CostText(r.Usage), Right: true})
-		}
-		list.Add(r, append(row, app.PlainCell(r.ShownTitle))...)
+		list.Add(r,
+			app.MarkCell(r.Current), app.IDCell(show.ShortID(r.ID)), app.TimeCell(r.UpdatedAt), screen.Cell{Text: r.MessageCount(), Right: true}, app.CountCell(uint64(r.Branches)),
+			app.PlainCell(r.States(archive.KeyAgent)), app.PlainCell(folderName(r.States(archive.KeyProject))), screen.Cell{Text: cost, Right: true}, app.PlainCell(r.ShownTitle))
+		return list.Failed()
+	})
+	if err != nil {
+		return err
 	}
 	if err := list.End("%s", o.None()); err != nil || next == "" {
 		return err

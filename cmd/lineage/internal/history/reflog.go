@@ -27,7 +27,7 @@ undos. NAME@{-1} is the message that it pointed to before the first move listed,
 }
 
 func runReflog(ctx context.Context, s *app.OpenStore, found *refs.Ref) error {
-	moves, _, err := threads.PageOf(found.Context.Reflog(ctx), 0)
+	moves, err := threads.Collect(found.Context.Reflog(ctx))
 	if err != nil {
 		return err
 	}

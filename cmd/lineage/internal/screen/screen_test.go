@@ -2,6 +2,8 @@ package screen
 
 import (
 	"bytes"
+	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -55,7 +57,9 @@ func TestTableAligns(t *testing.T) {
 	require.Equal(t, "x  /home/ad…ts/store\n", out.String())
 
 	out.Reset()
+	table = NewTable(&Screen{W: NewSanitizer(&out), Width: 14, Colour: true, Terminal: true}, "", "")
 	table.Whole = true
+	table.Cells(Cell{Text: "x", Style: Red}, Cell{Text: "a long text is cut"})
 	require.NoError(t, table.Print())
 	require.Equal(t, "\x1b[31mx\x1b[0m  a long text is cut\n", out.String())
 }
@@ -75,6 +79,55 @@ func TestNarrowTable(t *testing.T) {
 		table.Cells(Cell{Text: "1"}, Cell{Text: "12", Right: true}, Cell{Text: "claude-code"}, Cell{Text: "日本 the title of a long conversation"})
 		require.NoError(t, table.Print())
 		require.Equal(t, want, out.String(), width)
+	}
+}
+
+func TestOptionalColumns(t *testing.T) {
+	for cost, want := range map[string]string{"": "ID  TITLE\n1   a\n2   b\n", "$3": "ID  COST  TITLE\n1         a\n2   $3    b\n"} {
+		var out bytes.Buffer
+		table := NewTable(&Screen{W: NewSanitizer(&out)}, "ID", "AGENT", "COST", "TITLE")
+		table.Optional = []string{"AGENT", "COST"}
+		table.Row("1", "", "", "a")
+		table.Row("2", "", cost, "b")
+		require.NoError(t, table.Print())
+		require.Equal(t, want, out.String())
+	}
+}
+
+// A long table is printed while it is made, with columns as wide as the first rows need.
+func TestLongTable(t *testing.T) {
+	var out bytes.Buffer
+	table := NewTable(&Screen{W: NewSanitizer(&out)}, "ID", "AGENT", "TITLE")
+	table.Optional = []string{"AGENT"}
+	for i := range 3 * rowsTogether {
+		table.Row(strconv.Itoa(i), "", "t")
+		require.Equal(t, i+1 >= rowsTogether, out.Len() > 0)
+		require.Less(t, len(table.rows), rowsTogether)
+	}
+	require.Equal(t, 3*rowsTogether, table.Len())
+	require.NoError(t, table.Print())
+	lines := strings.Split(out.String(), "\n")
+	require.Len(t, lines, 3*rowsTogether+2)
+	require.Equal(t, []string{"ID   TITLE", "0    t"}, lines[:2])
+	require.Equal(t, "999  t", lines[1_000])
+	require.Equal(t, "2999  t", lines[3_000])
+}
+
+type failing struct{ after int }
+
+func (f *failing) Write(p []byte) (int, error) {
+	if f.after--; f.after < 0 {
+		return 0, io.ErrShortWrite
+	}
+	return len(p), nil
+}
+
+func TestTableThatCannotBeWritten(t *testing.T) {
+	for after := range 3 {
+		table := NewTable(&Screen{W: NewSanitizer(&failing{after})}, "ID")
+		table.Row("1")
+		table.Row("2")
+		require.ErrorIs(t, table.Print(), io.ErrShortWrite)
 	}
 }
 

@@ -1,20 +1,33 @@
 package screen
 
 import (
-	"bufio"
+	"io"
 	"slices"
 	"strings"
 )
 
 // Table is a table with aligned columns. On a terminal the last column is cut to the remaining width, unless Whole is set.
+//
+// The first rowsTogether rows are printed together, and determine the columns and their widths. Later ones are printed
+// one by one, so that a long table needs no memory.
 type Table struct {
 	Whole bool
 	// Spare are the heads of columns that a narrow terminal does not show, the first one that is left out first.
-	Spare  []string
+	Spare []string
+	// Optional are the heads of columns that are left out if they are empty.
+	Optional []string
+	// Failed is the first error in printing.
+	Failed error
+
 	screen *Screen
 	head   []string
-	rows   [][]Cell
+	rows   [][]Cell // not printed
+	total  int
+	hidden []int // columns that are left out, the last one first
+	widths []int // of the others
 }
+
+const rowsTogether = 1_000
 
 // Cell is a text in a style.
 type Cell struct {
@@ -44,83 +57,103 @@ func (t *Table) Cells(cells ...Cell) {
 		cells[i].Text = Line(cells[i].Text)
 	}
 	t.rows = append(t.rows, cells)
+	if t.total++; t.total == rowsTogether {
+		t.begin()
+	}
+	if t.total >= rowsTogether {
+		t.flush()
+	}
 }
 
 // Len returns the number of rows.
-func (t *Table) Len() int { return len(t.rows) }
+func (t *Table) Len() int { return t.total }
 
-// Print writes the table.
+// Print writes what is left of the table.
 func (t *Table) Print() error {
-	widths := make([]int, len(t.head))
-	for i, h := range t.head {
-		widths[i] = Width(h)
+	if t.total > 0 && t.total < rowsTogether {
+		t.begin()
 	}
+	t.flush()
+	return t.Failed
+}
+
+// flush prints the rows that are not printed.
+func (t *Table) flush() {
 	for _, row := range t.rows {
-		for i, c := range row {
-			widths[i] = max(widths[i], Width(c.Text))
+		t.print(row)
+	}
+	t.rows = t.rows[:0]
+}
+
+// begin determines the columns, and prints the heads.
+func (t *Table) begin() {
+	widths, empty := make([]int, len(t.head)), map[string]bool{}
+	for i, head := range t.head {
+		for _, row := range t.rows {
+			if i < len(row) {
+				widths[i] = max(widths[i], Width(row[i].Text))
+			}
 		}
+		empty[head] = widths[i] == 0
+		widths[i] = max(widths[i], Width(head))
 	}
-	w := bufio.NewWriter(t.screen.W)
-	if len(t.rows) == 0 {
-		return nil
-	}
-	head := make([]Cell, len(t.head))
-	for i, h := range t.head {
-		head[i] = Cell{Text: h, Style: Dim}
-	}
-	hidden := t.hidden(widths)
-	for _, i := range hidden {
+	t.hidden = t.leftOut(widths, empty)
+	for _, i := range t.hidden {
 		widths = slices.Delete(widths, i, i+1)
 	}
-	if len(head) > 0 && strings.Join(t.head, "") != "" {
-		t.print(w, shown(head, hidden), widths)
+	t.widths = widths
+	if strings.Join(t.head, "") == "" {
+		return
 	}
-	for _, row := range t.rows {
-		t.print(w, shown(row, hidden), widths)
+	heads := make([]Cell, len(t.head))
+	for i, head := range t.head {
+		heads[i] = Cell{Text: head, Style: Dim}
 	}
-	return w.Flush()
+	t.print(heads)
 }
 
 // leastLast is the width that spare columns leave to the last one.
 const leastLast = 24
 
-// hidden returns the columns that are left out, the last one first.
-func (t *Table) hidden(widths []int) (hidden []int) {
-	if t.screen.Width == 0 || t.Whole || len(widths) == 0 {
-		return nil
-	}
+// leftOut returns the columns that are left out, the last one first.
+func (t *Table) leftOut(widths []int, empty map[string]bool) (out []int) {
 	last := len(widths) - 1
-	used := min(widths[last], leastLast)
-	for _, width := range widths[:last] {
-		used += width + 2
-	}
-	for _, name := range t.Spare {
-		if used <= t.screen.Width {
-			break
-		}
-		if i := slices.Index(t.head[:last], name); i >= 0 {
-			hidden = append(hidden, i)
-			used -= widths[i] + 2
+	for i, head := range t.head {
+		if empty[head] && slices.Contains(t.Optional, head) {
+			out = append(out, i)
 		}
 	}
-	slices.Sort(hidden)
-	slices.Reverse(hidden)
-	return hidden
+	if t.screen.Width > 0 && !t.Whole && last >= 0 {
+		used := min(widths[last], leastLast)
+		for i, width := range widths[:last] {
+			if !slices.Contains(out, i) {
+				used += width + 2
+			}
+		}
+		for _, head := range t.Spare {
+			if used <= t.screen.Width {
+				break
+			}
+			if i := slices.Index(t.head[:last], head); i >= 0 && !slices.Contains(out, i) {
+				out = append(out, i)
+				used -= widths[i] + 2
+			}
+		}
+	}
+	slices.Sort(out)
+	slices.Reverse(out)
+	return out
 }
 
-// shown returns a row without hidden columns.
-func shown(row []Cell, hidden []int) []Cell {
-	if len(hidden) == 0 {
-		return row
+// print writes a row.
+func (t *Table) print(row []Cell) {
+	if len(t.hidden) > 0 {
+		row = slices.Clone(row)
+		for _, i := range t.hidden {
+			row = slices.Delete(row, i, i+1)
+		}
 	}
-	row = slices.Clone(row)
-	for _, i := range hidden {
-		row = slices.Delete(row, i, i+1)
-	}
-	return row
-}
-
-func (t *Table) print(w *bufio.Writer, row []Cell, widths []int) {
+	var w strings.Builder
 	used := 0
 	for i, c := range row {
 		text := c.Text
@@ -132,7 +165,7 @@ func (t *Table) print(w *bufio.Writer, row []Cell, widths []int) {
 			}
 			text = cut(text, max(t.screen.Width-used, 8))
 		}
-		gap := widths[i] - Width(text)
+		gap := t.widths[i] - Width(text)
 		if c.Right && gap > 0 {
 			w.WriteString(strings.Repeat(" ", gap))
 			gap = 0
@@ -141,10 +174,13 @@ func (t *Table) print(w *bufio.Writer, row []Cell, widths []int) {
 		if !last {
 			w.WriteString(strings.Repeat(" ", max(gap, 0)+2))
 		}
-		used += widths[i] + 2
+		used += t.widths[i] + 2
 		if last {
 			break
 		}
 	}
 	w.WriteByte('\n')
+	if t.Failed == nil {
+		_, t.Failed = io.WriteString(t.screen.W, w.String())
+	}
 }

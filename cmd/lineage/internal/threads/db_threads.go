@@ -40,35 +40,31 @@ func (d *database) threadRecord(ctx context.Context, c *chat.Chat) (*records.Thr
 }
 
 // ListThreads implements Keeper.
-func (d *database) ListThreads(ctx context.Context, o *ThreadListOptions) (list []*records.Thread, err error) {
+func (d *database) ListThreads(ctx context.Context, o *ThreadListOptions, each func(*records.Thread) error) error {
 	options, err := o.inDatabase()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if o.Limit > 0 {
 		options.Limit = o.Limit + 1
 	}
-	page, more, err := PageOf(d.chats.ListChats(ctx, options), o.Limit)
-	if err != nil {
-		return nil, err
-	}
-	for i := range page {
-		r := d.newThreadRecord(&page[i].Chat)
-		r.Branches, r.Messages = page[i].BranchCount, uint64(page[i].MessageCount) // messages of all branches
-		if d.JSON {
-			if r, err = d.threadRecord(ctx, &page[i].Chat); err != nil {
+	return list(d.chats.ListChats(ctx, options), o.Limit, func(c chat.ChatInfo) string { return c.Page }, func(page []chat.ChatInfo) ([]*records.Thread, error) {
+		list := make([]*records.Thread, len(page))
+		for i := range page {
+			r := d.newThreadRecord(&page[i].Chat)
+			r.Branches, r.Messages = page[i].BranchCount, uint64(page[i].MessageCount) // messages of all branches
+			if d.JSON {
+				if r, err = d.threadRecord(ctx, &page[i].Chat); err != nil {
+					return nil, err
+				}
+			}
+			if r.ShownTitle, err = d.shownTitle(ctx, &page[i].Chat); err != nil {
 				return nil, err
 			}
+			list[i] = r
 		}
-		if r.ShownTitle, err = d.shownTitle(ctx, &page[i].Chat); err != nil {
-			return nil, err
-		}
-		if more && i == len(page)-1 {
-			r.Next = page[i].Page
-		}
-		list = append(list, r)
-	}
-	return list, nil
+		return list, nil
+	}, each)
 }
 
 // CreateThread implements Keeper.

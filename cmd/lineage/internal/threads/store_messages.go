@@ -83,7 +83,7 @@ func Holder(ctx context.Context, s *app.OpenStore, found *refs.Ref, name string)
 	if found.Context != nil {
 		return found.Context, nil
 	}
-	others, _, err := PageOf(active.Thread.Contexts(ctx), 0)
+	others, err := Collect(active.Thread.Contexts(ctx))
 	if err != nil {
 		return nil, err
 	}

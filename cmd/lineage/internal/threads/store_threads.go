@@ -95,26 +95,39 @@ func noteCurrent(ctx context.Context, s *app.OpenStore) error {
 }
 
 // ListThreads implements Keeper.
-func (s InStore) ListThreads(ctx context.Context, o *ThreadListOptions) (list []*records.Thread, err error) {
+func (s InStore) ListThreads(ctx context.Context, o *ThreadListOptions, each func(*records.Thread) error) error {
 	q, err := o.query()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	threads := s.Store.Threads(ctx, q)
+	all := s.Store.Threads(ctx, q)
 	if o.Gone {
-		if threads, err = onlyGone(ctx, s.OpenStore, threads); err != nil {
-			return nil, err
+		if all, err = onlyGone(ctx, s.OpenStore, all); err != nil {
+			return err
 		}
 	}
-	page, more, err := PageOf(threads, o.Limit)
+	usages, err := openUsages(ctx, s.OpenStore)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	defer usages.close()
+	return list(all, o.Limit, func(t *lineage.ListedThread) string { return t.Page.String() }, func(page []*lineage.ListedThread) ([]*records.Thread, error) {
+		list, err := s.recordsOf(ctx, page)
+		if err != nil {
+			return nil, err
+		}
+		return list, usages.add(ctx, list...)
+	}, each)
+}
+
+// recordsOf returns the records of listed threads, but for those that were deleted meanwhile.
+func (s InStore) recordsOf(ctx context.Context, page []*lineage.ListedThread) ([]*records.Thread, error) {
 	ids := make([]lineage.ThreadID, len(page))
 	for i, t := range page {
 		ids[i] = t.ID()
 	}
-	if list, err = records.OfThreads(ctx, s.Store, ids); err != nil {
+	list, err := records.OfThreads(ctx, s.Store, ids)
+	if err != nil {
 		return nil, err
 	}
 	infos := make([]lineage.ThreadInfo, len(list))
@@ -131,10 +144,7 @@ func (s InStore) ListThreads(ctx context.Context, o *ThreadListOptions) (list []
 	for i, r := range list {
 		r.ShownTitle = titles[i]
 	}
-	if more && len(list) > 0 {
-		list[len(list)-1].Next = page[len(page)-1].Page.String()
-	}
-	return list, show.AddUsage(ctx, s.OpenStore, list...)
+	return list, nil
 }
 
 // onlyGone yields the threads whose session files only the store still has.
@@ -218,7 +228,12 @@ func (s InStore) FindThread(ctx context.Context, name string) (*records.Thread, 
 	if err != nil {
 		return nil, err
 	}
-	return r, show.AddUsage(ctx, s.OpenStore, r)
+	usages, err := openUsages(ctx, s.OpenStore)
+	if err != nil {
+		return nil, err
+	}
+	defer usages.close()
+	return r, usages.add(ctx, r)
 }
 
 // reachOf returns the spans of a thread: the histories of its contexts and checkpoints, and the messages that it

@@ -21,8 +21,8 @@ import (
 // Keeper is what commands need of the threads in a store or in a SQL database. An empty id or name means the current
 // thread or its active branch.
 type Keeper interface {
-	// ListThreads returns threads with the titles under which they are shown.
-	ListThreads(ctx context.Context, o *ThreadListOptions) ([]*records.Thread, error)
+	// ListThreads passes threads to each, with the titles under which they are shown.
+	ListThreads(ctx context.Context, o *ThreadListOptions, each func(*records.Thread) error) error
 	FindThread(ctx context.Context, name string) (*records.Thread, error)
 	CreateThread(ctx context.Context, o *ThreadCreateOptions) (*records.Thread, error)
 	SetThread(ctx context.Context, o *ThreadSetOptions) (*records.Thread, error)
@@ -78,18 +78,15 @@ func Destroy(ctx context.Context, a *app.App, yes bool, find func(context.Contex
 // InStore is the Keeper of a store.
 type InStore struct{ *app.OpenStore }
 
-// PageOf returns the first elements of a sequence, and whether there are more. A limit of 0 means no limit.
-func PageOf[T any](all iter.Seq2[T, error], limit int) (page []T, more bool, err error) {
+// Collect returns the elements of a sequence.
+func Collect[T any](all iter.Seq2[T, error]) (list []T, err error) {
 	for element, err := range all {
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
-		if limit > 0 && len(page) == limit {
-			return page, true, nil
-		}
-		page = append(page, element)
+		list = append(list, element)
 	}
-	return page, false, nil
+	return list, nil
 }
 
 func deleteChatText(title, id string, messages, branches int64) string {
