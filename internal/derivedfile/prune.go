@@ -22,7 +22,7 @@ type Pruning struct {
 	// add runs that the caller's tables made.
 	Prepare func(ctx context.Context, q Querier, state backend.Snapshot) (func(context.Context, *Writer) error, error)
 	// Purge is a statement that removes what SQLite keeps of deleted rows of the caller's tables. PurgeSome does so for at most a
-	// number of pages. It is repeated before, while it changes more than one row. Both are empty if SQLite keeps nothing.
+	// number of pages. It is repeated before, while it changes more than one row.
 	Purge, PurgeSome string
 }
 
@@ -75,14 +75,6 @@ func Prune(ctx context.Context, store *lineage.Store, dir string, c Config, u Up
 		return err
 	}
 	return syncFile(path + "-wal")
-}
-
-// Remove removes the file of a store in a directory, if any. Handles that have it open build it again before they answer.
-func Remove(store *lineage.Store, dir string, c Config) error {
-	if err := (&File{store: store, config: c}).inPlace(); err != nil {
-		return err
-	}
-	return remove(dir, c.Name)
 }
 
 // syncFile makes durable that the log of SQLite, which has no locks, was truncated. SQLite has synced the file itself.
@@ -274,7 +266,7 @@ func (p *pruner) shrink(ctx context.Context) error {
 		return err
 	}
 	parts := 2*pages/SomePages + 10 // others may add to what is left, but not without end
-	for changed := 2; p.PurgeSome != "" && changed > 1 && parts > 0; parts-- {
+	for changed := 2; changed > 1 && parts > 0; parts-- {
 		before, err := p.number(ctx, `SELECT total_changes()`)
 		if err == nil {
 			err = p.exec(ctx, p.PurgeSome, SomePages)
@@ -288,10 +280,8 @@ func (p *pruner) shrink(ctx context.Context) error {
 		}
 		changed = after - before
 	}
-	if p.Purge != "" {
-		if err := p.exec(ctx, p.Purge); err != nil {
-			return err
-		}
+	if err := p.exec(ctx, p.Purge); err != nil {
+		return err
 	}
 	for parts := pages/SomePages + 1; parts > 0; parts-- {
 		free, err := p.number(ctx, `PRAGMA freelist_count`)
@@ -308,16 +298,7 @@ func (p *pruner) shrink(ctx context.Context) error {
 	if err := p.exec(ctx, `PRAGMA incremental_vacuum`); err != nil {
 		return err
 	}
-	return Patiently(ctx, func() error {
-		var busy, pages, copied int
-		if err := p.db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &pages, &copied); err != nil {
-			return err
-		}
-		if busy != 0 {
-			return errReaders
-		}
-		return nil
-	})
+	return Checkpoint(ctx, p.db)
 }
 
 // exec executes a statement in a transaction of its own.

@@ -23,8 +23,11 @@ func applier(starts []int64) func(context.Context, *derived.Window[*sql.Tx]) err
 			if err != nil {
 				return err
 			}
-			f := newWriter(seen, starts)
-			f.forms, seen.Reached = form.NewReader(w.State), f.reached
+			f := &writer{
+				Writer: seen, forms: form.NewReader(w.State), models: make(map[modelName]int64), reaches: make(map[int64]int64), sessions: make(map[structure.ThreadID]string),
+				counters: make(map[int64][]counter), totals: make(map[totalKey]*sums), starts: starts,
+			}
+			seen.Reached = f.reached
 			if err := f.keepStarts(ctx); err != nil {
 				return err
 			}

@@ -25,13 +25,6 @@ type writer struct {
 	firstRow int64 // the number of the first row of sightings that the window adds
 }
 
-func newWriter(f *derivedfile.Writer, starts []int64) *writer {
-	return &writer{
-		Writer: f, models: make(map[modelName]int64), reaches: make(map[int64]int64), sessions: make(map[structure.ThreadID]string),
-		counters: make(map[int64][]counter), totals: make(map[totalKey]*sums), starts: starts,
-	}
-}
-
 type modelName struct{ name, provider, tier string }
 
 // counter is the counter of a session at a step of a run.
