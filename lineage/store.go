@@ -59,7 +59,7 @@ type Options struct {
 	// discarded. Its handler must not use the store: that could deadlock.
 	Logger *slog.Logger
 	// Prune, when not nil, keeps derived data in the directory of the store when a collection removes something: it removes
-	// that from the data. Use search.Prune. Without it, or after an error of it, a collection removes the search index,
+	// that from the data. See search.Prune and usage.Prune. Without it, or after an error of it, a collection removes the search index,
 	// which the next search rebuilds. It is called in the process that has the files of the store open.
 	Prune func(ctx context.Context, dir string, engine backend.Engine) error
 	// Now returns the time for changes. It is called concurrently. Default time.Now.

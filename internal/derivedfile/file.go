@@ -276,3 +276,25 @@ func (x *File) With(do func(*sql.DB) error) error {
 	}
 	return do(x.db)
 }
+
+// Checkpoint removes what the log of SQLite has of deleted rows, when nobody reads an earlier state.
+func Checkpoint(ctx context.Context, db *sql.DB) error {
+	return Patiently(ctx, func() error {
+		var busy, pages, copied int
+		if err := db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &pages, &copied); err != nil {
+			return err
+		}
+		if busy != 0 {
+			return errReaders
+		}
+		return nil
+	})
+}
+
+// Remove removes the file of a store in a directory, if any. Handles that have it open build it again before they answer.
+func Remove(store *lineage.Store, dir string, c Config) error {
+	if err := (&File{store: store, config: c}).inPlace(); err != nil {
+		return err
+	}
+	return remove(dir, c.Name)
+}

@@ -424,16 +424,7 @@ func (p *Pruner) shrink(ctx context.Context) error {
 	if err := p.exec(ctx, `PRAGMA incremental_vacuum`); err != nil {
 		return err
 	}
-	return Patiently(ctx, func() error {
-		var busy, pages, copied int
-		if err := p.db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &pages, &copied); err != nil {
-			return err
-		}
-		if busy != 0 {
-			return errReaders
-		}
-		return nil
-	})
+	return Checkpoint(ctx, p.db)
 }
 
 // exec executes a statement in a transaction of its own.

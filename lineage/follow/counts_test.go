@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"io/fs"
 	"os"
 	"strings"
 	"testing"
@@ -8,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/formats"
 )
 
 // Sessions of agents that count them are those of their machine: two machines have equal ids.
@@ -42,4 +45,31 @@ func TestSessionsOfAgentsThatCount(t *testing.T) {
 			once(t, store, o)
 		}
 	}
+}
+
+// A folder in which an agent has files of two formats is listed once, with all of them.
+func TestFolderOfTwoFormatsIsListedOnce(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	dir := h.path(".local", "share", "goose", "sessions")
+	h.write(t, dir+"/20250601_120000.jsonl", "")
+	h.write(t, dir+"/sessions.db", "")
+	o := h.options()
+	o.Formats = append(formats.All(), archive.Format{Name: "goose"}) // which a package above reads
+	all, err := List(bg, store, o)
+	require.NoError(t, err)
+	var files []int64
+	for _, l := range all {
+		if l.Agent.Name == "goose" {
+			files = append(files, l.Files)
+		}
+	}
+	require.Equal(t, []int64{2}, files)
+}
+
+// What is reported beside a path does not repeat it, and is still the same kind of error.
+func TestBesidePath(t *testing.T) {
+	_, err := os.Open("/nonesuch/file")
+	require.Equal(t, "no such file or directory", besidePath("/nonesuch/file", err).Error())
+	require.ErrorIs(t, besidePath("/nonesuch/file", err), fs.ErrNotExist)
+	require.Equal(t, err, besidePath("/nonesuch", err))
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"syscall"
 	"time"
 
@@ -42,8 +43,17 @@ func isReadLater(err error) bool {
 	return errors.As(err, &failed) && !errors.Is(err, lineage.ErrErased) && !errors.Is(err, lineage.ErrCorrupt) && !errors.Is(err, lineage.ErrNotFound)
 }
 
+// besidePath returns an error as it is reported beside a path: without the path.
+func besidePath(path string, err error) error {
+	if e, ok := err.(*fs.PathError); ok && e.Path == path {
+		return e.Err
+	}
+	return err
+}
+
 // fail records why a file cannot be read. It will be tried again.
 func (r *run) fail(f *file, err error) {
+	err = besidePath(f.path, err)
 	if f.state == nil {
 		f.state = &State{}
 		f.state.setPath(f.path)

@@ -32,8 +32,12 @@ func List(ctx context.Context, store *lineage.Store, o Options) ([]Listing, erro
 	listings := make(map[*folder]int)
 	for _, p := range r.folders {
 		if !p.index || !slices.ContainsFunc(r.folders, func(other *folder) bool { return other != p && other.agent.Name == p.agent.Name }) {
-			listings[p] = len(all)
-			all = append(all, r.listing(p))
+			l := r.listing(p)
+			i := slices.IndexFunc(all, func(o Listing) bool { return o.Agent.Name == l.Agent.Name && o.Path == l.Path && o.State == l.State })
+			if i < 0 { // else the agent has files of two formats in the folder
+				i, all = len(all), append(all, l)
+			}
+			listings[p] = i
 		}
 	}
 	queued := make(map[*file]bool)

@@ -157,6 +157,7 @@ var errLink = fmt.Errorf("a symbolic link is not followed: %w", archive.ErrRefus
 
 // failFolder records that a folder cannot be read. Runs after the first one report only another error.
 func (r *run) failFolder(p *folder, dir string, err error) {
+	err = besidePath(dir, err)
 	p.errors[dir] = err
 	if r.folderErrors[dir] != err.Error() {
 		r.setFolderError(dir, err.Error())

@@ -39,8 +39,13 @@ type Index struct {
 
 // Open opens the index of the store in a directory, without updating it. Close the index before the store.
 func Open(ctx context.Context, store *lineage.Store, dir string, o Options) (*Index, error) {
-	file, err := derivedfile.Open(ctx, store, dir, derivedfile.Config{Name: FileName, Label: "usage", Format: format, Schema: schema})
+	file, err := derivedfile.Open(ctx, store, dir, config())
 	return &Index{file: file, store: store, options: o}, err
+}
+
+// config describes the file.
+func config() derivedfile.Config {
+	return derivedfile.Config{Name: FileName, Label: "usage", Format: format, Schema: schema}
 }
 
 // Exists reports whether a directory has an index, because someone has asked for the usage of its store before.

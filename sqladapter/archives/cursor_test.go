@@ -26,6 +26,19 @@ INSERT INTO cursorDiskKV VALUES
 	('bubbleId:c1:b3', '{"_v":3,"type":2,"bubbleId":"b3","text":"Done","tokenCount":{"inputTokens":0,"outputTokens":0},"toolFormerData":{"tool":15,"toolCallId":"t1","name":"run_terminal_cmd","rawArgs":"{\"command\":\"echo hello\"}","status":"completed","result":"{\"output\":\"hello\"}"}}'),
 	('composerData:c2', '{"composerId":"c2","conversation":[{"bubbleId":"b1","type":1,"text":"Old"}]}'), ('composerData:c3', '{"composerId":"c3","fullConversationHeadersOnly":[]}'), ('composerData:c4', NULL);`
 
+// Reading a database that is closed creates no file beside it, whether its program writes it with a log or without.
+func TestCursorHasNoCompanions(t *testing.T) {
+	for _, mode := range []string{"DELETE", "WAL"} {
+		dir := t.TempDir()
+		execute(t, dir+"/state.vscdb", `PRAGMA journal_mode = `+mode, cursorRows)
+		r := imported(t, storeIn(t), dir+"/state.vscdb")
+		require.EqualValues(t, 2, r.Conversations)
+		files, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Len(t, files, 1, mode)
+	}
+}
+
 // Only rows with the two prefixes of keys are read, where the file is: nothing else of it, and no copy of it.
 func TestCursor(t *testing.T) {
 	path := t.TempDir() + "/state.vscdb"

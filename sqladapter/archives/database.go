@@ -40,10 +40,17 @@ func openDatabase(ctx context.Context, in *archive.Input) (db *database, done fu
 	mode := "mode=ro&immutable=1"
 	if fileSize(path+"-wal") >= 0 {
 		mode = "mode=ro"
-	} else if in.DiskPath() != "" && strings.HasSuffix(path, ".vscdb") { // Cursor writes to it without a log
+	} else if in.DiskPath() != "" && strings.HasSuffix(path, ".vscdb") && !hasLog(in.Head().Bytes) { // Cursor writes to it without a log
 		mode = "mode=ro"
 	}
 	return openFile(ctx, path, mode, remove)
+}
+
+// hasLog reports whether a SQLite file that begins with some bytes is written with a write-ahead log. Without one beside it nothing has it
+// open, and SQLite would create the log to read it.
+func hasLog(head []byte) bool {
+	const writeVersion, logged = 18, 2
+	return len(head) > writeVersion && head[writeVersion] == logged
 }
 
 // openFile opens a file. done closes it, and then calls remove, as openFile does if it fails.

@@ -107,9 +107,11 @@ func (r *reader) eachItem(ctx context.Context, query string, args []any, visit f
 	return r.rows(ctx, r.in.MaxItem(), query, args, visit)
 }
 
-// skip reports a damaged item, and returns an error if reading cannot continue.
+// skip reports a damaged item, and returns an error if reading cannot continue: nothing may be yielded after the caller has stopped.
 func (r *reader) skip(ctx context.Context, at archive.Position, damage error) error {
 	switch {
+	case errors.Is(damage, errStopped):
+		return errStopped
 	case context.Cause(ctx) != nil:
 		return context.Cause(ctx)
 	case r.stopped != nil:

@@ -15,8 +15,10 @@ import (
 	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/search"
+	"github.com/lineage-store/lineage/lineage/usage"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -99,6 +101,11 @@ func incomplete(err error, dir string, damage error) error {
 	return Hint(err, "'lineage verify' shows the damage and what repairs it")
 }
 
+// prune removes from the indexes in a directory what a collection removed from the store.
+func prune(ctx context.Context, dir string, engine backend.Engine) error {
+	return errors.Join(usage.Prune(ctx, dir, engine), search.Prune(ctx, dir, engine))
+}
+
 // OpenStore opens a store. It waits up to --wait for another process. If the store is created, it gets the id, or a
 // random one if that is zero.
 func (a *App) OpenStore(ctx context.Context, dir string, mode OpenMode, id structure.StoreID) (*lineage.Store, error) {
@@ -114,7 +121,7 @@ func (a *App) OpenStore(ctx context.Context, dir string, mode OpenMode, id struc
 	defer line.Close() // the store reports progress again if this process becomes its owner
 	o := lineage.Options{
 		Durability: durability, ReadOnly: mode.Has(Reading), MustExist: !mode.Has(Create), ID: id,
-		Prune: search.Prune, Wait: a.Wait, Waiting: func(held error) { a.Note("waiting: %v", held) }, Progress: line.Show,
+		Prune: prune, Wait: a.Wait, Waiting: func(held error) { a.Note("waiting: %v", held) }, Progress: line.Show,
 		Logger: logline.New(slog.LevelWarn, func(line string) {
 			if strings.HasPrefix(line, "index is rebuilt") {
 				a.Rebuilt = append(a.Rebuilt, line)

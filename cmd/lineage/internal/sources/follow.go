@@ -178,17 +178,20 @@ func listFollowed(ctx context.Context, a *app.App, o *followOptions, common foll
 		}
 		return printFollowed(a, all, common.Environment.Home)
 	}
-	if a.NamedStore() == "" {
-		if _, missing := a.FindStore(app.MustExist); errors.Is(missing, lineage.ErrNotFound) {
-			none, err := lineage.OpenMemory(ctx, lineage.Options{})
-			if err != nil {
-				return err
-			}
-			a.Note("there is no store yet: 'lineage follow' makes one")
-			return errors.Join(list(ctx, none), none.Close())
-		}
+	opened := false
+	err := a.Open(ctx, app.Reading|app.NoThread, func(ctx context.Context, s *app.OpenStore) error {
+		opened = true
+		return list(ctx, s.Store)
+	})
+	if opened || !errors.Is(err, lineage.ErrNotFound) {
+		return err
 	}
-	return a.Open(ctx, app.Reading|app.NoThread, func(ctx context.Context, s *app.OpenStore) error { return list(ctx, s.Store) })
+	none, err := lineage.OpenMemory(ctx, lineage.Options{})
+	if err != nil {
+		return err
+	}
+	a.Note("there is no store yet: without --list, the command makes one")
+	return errors.Join(list(ctx, none), none.Close())
 }
 
 // firstOf reports whether a listing is the one that is printed for an agent without any folder: the first of its listings.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -72,6 +73,9 @@ func importArchive(ctx context.Context, a *app.App, mode app.OpenMode, o *import
 	source, size := archive.Stream("", a.Stdin), int64(0)
 	if o.path != "-" {
 		info, err := os.Stat(o.path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("archive %s: %w", o.path, fs.ErrNotExist)
+		}
 		if err != nil {
 			return err
 		}
