@@ -31,7 +31,7 @@ func TestCursorHasNoCompanions(t *testing.T) {
 	for _, mode := range []string{"DELETE", "WAL"} {
 		dir := t.TempDir()
 		execute(t, dir+"/state.vscdb", `PRAGMA journal_mode = `+mode, cursorRows)
-		r := imported(t, storeIn(t), dir+"/state.vscdb")
+		r := imported(t, storetest.New(t), dir+"/state.vscdb")
 		require.EqualValues(t, 2, r.Conversations)
 		files, err := os.ReadDir(dir)
 		require.NoError(t, err)
