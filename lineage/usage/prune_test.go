@@ -1,6 +1,7 @@
 package usage_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -15,8 +16,10 @@ import (
 
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/usage"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // namesIn returns all names in an index.
@@ -210,4 +213,60 @@ func TestCollectionRemovesNames(t *testing.T) {
 		requireOutput(int64(5 * (round + 1)))
 		require.False(t, has("voynich"))
 	}
+}
+
+// disturbed is an engine that calls a function when one of its snapshots looks up the end of a run.
+type disturbed struct {
+	backend.Engine
+	disturb func()
+}
+
+func (e disturbed) StoreID() [16]byte { return e.Engine.(backend.Identified).StoreID() }
+
+func (e disturbed) Snapshot(ctx context.Context) (backend.Snapshot, error) {
+	s, err := e.Engine.Snapshot(ctx)
+	return disturbedSnapshot{s, e.disturb}, err
+}
+
+type disturbedSnapshot struct {
+	backend.Snapshot
+	disturb func()
+}
+
+func (s disturbedSnapshot) Last(ctx context.Context, run structure.RunID) (structure.SpanRef, error) {
+	s.disturb()
+	return s.Snapshot.Last(ctx, run)
+}
+
+// The models of answers that others add to the index while it is pruned stay.
+func TestOthersWriteWhilePruning(t *testing.T) {
+	dir := t.TempDir()
+	store, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	x, err := usage.Open(bg, store, dir, usage.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, x.Close()) }()
+	var main *lineage.Context
+	for i := range 1001 { // more runs than are read at once
+		thread, err := store.CreateThread(bg, lineage.ThreadOptions{})
+		require.NoError(t, err)
+		main, err = thread.Active(bg)
+		require.NoError(t, err)
+		_, err = main.Extend(bg, said("", fmt.Sprint("m", i), "5"))
+		require.NoError(t, err)
+	}
+	require.NoError(t, x.Update(bg))
+	calls := 0
+	require.NoError(t, usage.Prune(bg, dir, disturbed{write.Inner(write.Of(store).Engine()), func() {
+		if calls++; calls == 1 {
+			item := said("", "last", "5")
+			item.Body = []byte(strings.Replace(string(item.Body), "{", `{"model":"another-model",`, 1))
+			_, err := main.Extend(bg, item)
+			require.NoError(t, err)
+			require.NoError(t, x.Update(bg))
+		}
+	}}))
+	require.NotZero(t, calls)
+	require.True(t, slices.ContainsFunc(namesIn(t, dir), func(s string) bool { return strings.Contains(s, "another-model") }))
 }
