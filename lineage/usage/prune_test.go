@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -269,4 +270,53 @@ func TestOthersWriteWhilePruning(t *testing.T) {
 	}}))
 	require.NotZero(t, calls)
 	require.True(t, slices.ContainsFunc(namesIn(t, dir), func(s string) bool { return strings.Contains(s, "another-model") }))
+}
+
+// A process is killed before it has removed names from the file. The next collection removes them.
+func TestKilledBeforePruning(t *testing.T) {
+	const secret = "voynich-model"
+	dir, killed := t.TempDir(), t.TempDir()
+	store, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal, Prune: func(ctx context.Context, dir string, _ backend.Engine) error {
+		return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			to := killed + strings.TrimPrefix(path, dir)
+			switch {
+			case err != nil:
+				return err
+			case e.IsDir():
+				return os.MkdirAll(to, 0o700)
+			case !e.Type().IsRegular():
+				return nil
+			}
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(to, content, 0o600)
+		})
+	}})
+	require.NoError(t, err)
+	thread, err := store.CreateThread(bg, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	main, err := thread.Active(bg)
+	require.NoError(t, err)
+	item := said("", "", "5")
+	item.Body = []byte(strings.Replace(string(item.Body), "{", `{"model":"`+secret+`",`, 1))
+	_, err = main.Extend(bg, item)
+	require.NoError(t, err)
+	x, err := usage.Open(bg, store, dir, usage.Options{})
+	require.NoError(t, err)
+	require.NoError(t, x.Update(bg))
+	require.NoError(t, x.Close())
+	require.NoError(t, thread.Delete(bg))
+	_, err = store.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
+	require.NoError(t, err)
+	require.NoError(t, store.Close())
+	require.Contains(t, fmt.Sprint(namesIn(t, killed)), secret)
+
+	store, err = lineage.Open(bg, killed, lineage.Options{Durability: lineage.Normal, Prune: usage.Prune})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	_, err = store.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
+	require.NoError(t, err)
+	require.NotContains(t, fmt.Sprint(namesIn(t, killed)), secret)
 }
