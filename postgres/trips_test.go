@@ -733,3 +733,32 @@ func TestRoundTripsOfExports(t *testing.T) {
 	})
 	require.Equal(t, want.String(), got.String())
 }
+
+// writerFunc is a writer that is a function.
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// Threads that are read together are written one after the other. One that is deleted and collected meanwhile is left out.
+func TestExportDuringCollection(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	own, others := newPool(t, dsn, nil), newPool(t, dsn, nil)
+	for _, format := range export.Formats() {
+		e, other := handle(t, own, string(format)), handle(t, others, string(format))
+		tell(t, e, "first", strings.Repeat("long ", 100_000))
+		second := tell(t, other, "second")
+		tell(t, e, "third")
+		var b bytes.Buffer
+		w := writerFunc(func(part []byte) (int, error) {
+			if b.Len() == 0 {
+				require.NoError(t, second.Delete(background))
+				_, err := other.Collect(background, all)
+				require.NoError(t, err)
+			}
+			return b.Write(part)
+		})
+		require.NoError(t, export.Write(background, lineage.New(e), w, format, export.Options{}), format)
+		require.Contains(t, b.String(), "third", format)
+		require.NotContains(t, b.String(), "second", format)
+	}
+}
