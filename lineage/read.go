@@ -131,6 +131,9 @@ func (s *Store) Span(ctx context.Context, ref SpanRef) ([]*Entry, error) {
 // Spans returns the entries of spans, in their order. Where reads are round trips, it takes a few for all of them, and the entries
 // have no position.
 func (s *Store) Spans(ctx context.Context, refs []SpanRef) ([][]*Entry, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
 	return backend.AtOnce(ctx, s.engine, func(state backend.Snapshot) ([][]*Entry, error) {
 		steps, err := backend.Steps(ctx, state, refs)
 		if err != nil {

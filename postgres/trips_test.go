@@ -22,6 +22,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/lineage/summarize"
 	"github.com/lineage-store/lineage/server/access"
 	"github.com/lineage-store/lineage/structure"
@@ -815,6 +816,13 @@ func TestRoundTripsOfSessions(t *testing.T) {
 		var out bytes.Buffer
 		require.NoError(t, long.Export(background, &out))
 		require.Equal(t, sessions[long.About.Path], out.String())
+	})
+	x := searching(t, s, search.Options{})
+	require.NoError(t, x.Update(background))
+	trips(20, "a search", func() {
+		hits, err := x.Search(background, search.Query{Text: "hello", Limit: 20})
+		require.NoError(t, err)
+		require.Len(t, hits, 20)
 	})
 	thread, err := s.FindThread(background, long.Recorded.Session)
 	require.NoError(t, err)
