@@ -78,8 +78,8 @@ func Prune(ctx context.Context, store *lineage.Store, dir string, c Config, u Up
 		return err
 	}
 	t := &target{db: db, apply: u.Apply}
-	pruner := &Pruner{db: db, target: t, pruning: p}
-	if err := pruner.requireWorth(ctx, store); err != nil {
+	pruner := &Pruner{store: store, db: db, target: t, pruning: p}
+	if err := pruner.requireWorth(ctx); err != nil {
 		return fmt.Errorf("%s: %w", c.Label, err)
 	}
 	follower := derived.Follower[*sql.Tx]{Store: store, Target: t, Commits: true, Limit: u.Limit, Progress: u.Progress, Prune: true}
@@ -112,6 +112,7 @@ func syncFile(name string) error {
 
 // Pruner prunes a file. Most of it is done in transactions that are short.
 type Pruner struct {
+	store   *lineage.Store
 	db      *sql.DB
 	target  *target
 	pruning Pruning
@@ -121,7 +122,7 @@ type Pruner struct {
 }
 
 // requireWorth returns an error if the file cannot be pruned, or if building it again costs less than bringing it up to date.
-func (p *Pruner) requireWorth(ctx context.Context, store *lineage.Store) error {
+func (p *Pruner) requireWorth(ctx context.Context) error {
 	var vacuum int
 	if err := p.db.QueryRowContext(ctx, `PRAGMA auto_vacuum`).Scan(&vacuum); err != nil {
 		return err
@@ -133,14 +134,14 @@ func (p *Pruner) requireWorth(ctx context.Context, store *lineage.Store) error {
 	if err != nil {
 		return err
 	}
-	stats, err := store.View().Stats(ctx)
+	stats, err := p.store.View().Stats(ctx)
 	if err == nil && uint64(has) < stats.Spans/2 {
 		err = errSparse
 	}
 	return err
 }
 
-// find finds the runs of commits of which a state has only a beginning, or nothing, and the threads that it does not have. That stays
+// find finds the runs of commits of which the store has only a beginning, or nothing, and the threads that it does not have. That stays
 // true: no collection runs meanwhile, and the place of a collected step is not used again.
 func (p *Pruner) find(ctx context.Context, w *derived.Window[*sql.Tx]) error {
 	for _, statement := range []string{
@@ -159,10 +160,10 @@ func (p *Pruner) find(ctx context.Context, w *derived.Window[*sql.Tx]) error {
 	if p.found, err = p.target.Mark(ctx); err != nil {
 		return err
 	}
-	if err := p.findRuns(ctx, w.State); err != nil {
+	if err := p.findRuns(ctx); err != nil {
 		return err
 	}
-	if err := p.findThreads(ctx, w.State); err != nil {
+	if err := p.findThreads(ctx); err != nil {
 		return err
 	}
 	visible, err := p.number(ctx, `SELECT COUNT(*) FROM temp.dead d CROSS JOIN runs r ON r.number = d.run AND r.reached > 0 WHERE d.after = 0`)
@@ -176,7 +177,7 @@ func (p *Pruner) find(ctx context.Context, w *derived.Window[*sql.Tx]) error {
 const pageOfRuns = 1000
 
 // findRuns fills temp.dead.
-func (p *Pruner) findRuns(ctx context.Context, state backend.Snapshot) error {
+func (p *Pruner) findRuns(ctx context.Context) error {
 	type row struct {
 		number, last int64
 		id           []byte
@@ -192,19 +193,37 @@ func (p *Pruner) findRuns(ctx context.Context, state backend.Snapshot) error {
 		if err != nil || len(page) == 0 {
 			return err
 		}
-		for _, r := range page {
-			if after = r.number; len(r.id) != len(structure.RunID{}) {
-				continue
+		err = InState(ctx, p.store, func(state backend.Snapshot) error {
+			for _, r := range page {
+				if len(r.id) != len(structure.RunID{}) {
+					continue
+				}
+				last, err := lastOf(ctx, state, structure.RunID(r.id))
+				if err == nil && last < r.last {
+					_, err = p.db.ExecContext(ctx, `INSERT INTO temp.dead VALUES (?, ?)`, r.number, max(last, 0))
+				}
+				if err != nil {
+					return err
+				}
 			}
-			last, err := lastOf(ctx, state, structure.RunID(r.id))
-			if err == nil && last < r.last {
-				_, err = p.db.ExecContext(ctx, `INSERT INTO temp.dead VALUES (?, ?)`, r.number, max(last, 0))
-			}
-			if err != nil {
-				return err
-			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
+		after = page[len(page)-1].number
 	}
+}
+
+// InState calls do with the current state of a store. What was read from a file before is not newer: other processes may have brought
+// the file up to date since its own state was read.
+func InState(ctx context.Context, store *lineage.Store, do func(backend.Snapshot) error) error {
+	state, err := store.View().Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	return do(state)
 }
 
 // lastOf returns the last step of a run, or -1 if there is no such run.
@@ -217,7 +236,7 @@ func lastOf(ctx context.Context, state backend.Snapshot, id structure.RunID) (in
 }
 
 // findThreads fills temp.gone.
-func (p *Pruner) findThreads(ctx context.Context, state backend.Snapshot) error {
+func (p *Pruner) findThreads(ctx context.Context) error {
 	type row struct {
 		number, incarnation int64
 		id                  []byte
@@ -233,21 +252,28 @@ func (p *Pruner) findThreads(ctx context.Context, state backend.Snapshot) error 
 		if err != nil || len(page) == 0 {
 			return err
 		}
-		for _, r := range page {
-			if after = r.number; len(r.id) != len(structure.ThreadID{}) {
-				return fmt.Errorf("thread %x: %w", r.id, ErrUseless)
+		err = InState(ctx, p.store, func(state backend.Snapshot) error {
+			for _, r := range page {
+				if len(r.id) != len(structure.ThreadID{}) {
+					return fmt.Errorf("thread %x: %w", r.id, ErrUseless)
+				}
+				thread, err := state.Thread(ctx, structure.ThreadID(r.id))
+				if err != nil && !IsGone(err) {
+					return err
+				}
+				if err == nil && thread.Incarnation == uint64(r.incarnation) {
+					continue
+				}
+				if _, err := p.db.ExecContext(ctx, `INSERT INTO temp.gone VALUES (?)`, r.number); err != nil {
+					return err
+				}
 			}
-			thread, err := state.Thread(ctx, structure.ThreadID(r.id))
-			if err != nil && !IsGone(err) {
-				return err
-			}
-			if err == nil && thread.Incarnation == uint64(r.incarnation) {
-				continue
-			}
-			if _, err := p.db.ExecContext(ctx, `INSERT INTO temp.gone VALUES (?)`, r.number); err != nil {
-				return err
-			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
+		after = page[len(page)-1].number
 	}
 }
 

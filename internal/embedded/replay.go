@@ -153,6 +153,7 @@ func (e *Engine) openPending() error {
 		if _, err := e.dir.removeFollowers(false); err != nil {
 			return err
 		}
+		e.collecting.Copies = true // the process that began the collection may not have pruned derived data, or compacted the index
 	}
 	if state.Number == 0 {
 		state.Store = e.journal.StoreID()

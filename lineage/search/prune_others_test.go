@@ -270,3 +270,26 @@ func TestPruningIsCancelledAnywhere(t *testing.T) {
 		requireRebuilt(t, store, dir)
 	}
 }
+
+// What others add to the index while dead runs are looked for is not taken for dead, because it is newer than what pruning began with.
+func TestOthersWriteWhileDeadRunsAreFound(t *testing.T) {
+	dir := t.TempDir()
+	store, x := open(t, dir)
+	defer func() { require.NoError(t, store.Close()) }()
+	defer func() { require.NoError(t, x.Close()) }()
+	var main *lineage.Context
+	for range 1001 { // more runs than are read at once
+		_, main = newMain(t, store, lineage.User("an ant"))
+	}
+	require.NoError(t, x.Update(bg))
+	calls := 0
+	require.NoError(t, search.Prune(bg, dir, disturbed{write.Inner(write.Of(store).Engine()), func() {
+		if calls++; calls == 1 {
+			_, err := main.Extend(bg, lineage.User("a bee"))
+			require.NoError(t, err)
+			require.NoError(t, x.Update(bg))
+		}
+	}}))
+	require.Len(t, found(t, x, "bee"), 1)
+	requireRebuilt(t, store, dir)
+}

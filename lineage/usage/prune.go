@@ -35,13 +35,8 @@ func prune(ctx context.Context, store *lineage.Store, dir string) (err error) {
 	if err := x.Update(ctx); err != nil { // removes the names of threads
 		return err
 	}
-	state, err := store.View().Snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	defer state.Close()
 	return x.file.With(func(db *sql.DB) error {
-		ends, err := collectedEnds(ctx, db, state)
+		ends, err := collectedEnds(ctx, store, db)
 		if err != nil {
 			return err
 		}
@@ -55,9 +50,9 @@ func prune(ctx context.Context, store *lineage.Store, dir string) (err error) {
 // pageOfRuns is the number of runs that are read at once.
 const pageOfRuns = 1000
 
-// collectedEnds returns, for runs with sightings of which a state does not have all, the last step that it has: 0 if it has none. A
+// collectedEnds returns, for runs with sightings of which the store does not have all, the last step that it has: 0 if it has none. A
 // collected step does not come back.
-func collectedEnds(ctx context.Context, q derivedfile.Querier, state backend.Snapshot) (map[int64]int64, error) {
+func collectedEnds(ctx context.Context, store *lineage.Store, q derivedfile.Querier) (map[int64]int64, error) {
 	type row struct {
 		number, last int64
 		id           []byte
@@ -74,21 +69,28 @@ func collectedEnds(ctx context.Context, q derivedfile.Querier, state backend.Sna
 		if err != nil || len(page) == 0 {
 			return ends, err
 		}
-		for _, r := range page {
-			if after = r.number; r.last == 0 {
-				continue
+		err = derivedfile.InState(ctx, store, func(state backend.Snapshot) error {
+			for _, r := range page {
+				if r.last == 0 {
+					continue
+				}
+				if len(r.id) != len(structure.RunID{}) {
+					return fmt.Errorf("run %x: %w", r.id, derivedfile.ErrUseless)
+				}
+				last, err := state.Last(ctx, structure.RunID(r.id))
+				if err != nil && !derivedfile.IsGone(err) {
+					return err
+				}
+				if int64(last.Seq) < r.last {
+					ends[r.number] = int64(last.Seq)
+				}
 			}
-			if len(r.id) != len(structure.RunID{}) {
-				return nil, fmt.Errorf("run %x: %w", r.id, derivedfile.ErrUseless)
-			}
-			last, err := state.Last(ctx, structure.RunID(r.id))
-			if err != nil && !derivedfile.IsGone(err) {
-				return nil, err
-			}
-			if int64(last.Seq) < r.last {
-				ends[r.number] = int64(last.Seq)
-			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
+		after = page[len(page)-1].number
 	}
 }
 

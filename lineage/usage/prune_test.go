@@ -1,9 +1,11 @@
 package usage_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,8 +17,10 @@ import (
 
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/usage"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // namesIn returns all names in an index.
@@ -210,4 +214,109 @@ func TestCollectionRemovesNames(t *testing.T) {
 		requireOutput(int64(5 * (round + 1)))
 		require.False(t, has("voynich"))
 	}
+}
+
+// disturbed is an engine that calls a function when one of its snapshots looks up the end of a run.
+type disturbed struct {
+	backend.Engine
+	disturb func()
+}
+
+func (e disturbed) StoreID() [16]byte { return e.Engine.(backend.Identified).StoreID() }
+
+func (e disturbed) Snapshot(ctx context.Context) (backend.Snapshot, error) {
+	s, err := e.Engine.Snapshot(ctx)
+	return disturbedSnapshot{s, e.disturb}, err
+}
+
+type disturbedSnapshot struct {
+	backend.Snapshot
+	disturb func()
+}
+
+func (s disturbedSnapshot) Last(ctx context.Context, run structure.RunID) (structure.SpanRef, error) {
+	s.disturb()
+	return s.Snapshot.Last(ctx, run)
+}
+
+// The models of answers that others add to the index while it is pruned stay.
+func TestOthersWriteWhilePruning(t *testing.T) {
+	dir := t.TempDir()
+	store, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	x, err := usage.Open(bg, store, dir, usage.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, x.Close()) }()
+	var main *lineage.Context
+	for i := range 1001 { // more runs than are read at once
+		thread, err := store.CreateThread(bg, lineage.ThreadOptions{})
+		require.NoError(t, err)
+		main, err = thread.Active(bg)
+		require.NoError(t, err)
+		_, err = main.Extend(bg, said("", fmt.Sprint("m", i), "5"))
+		require.NoError(t, err)
+	}
+	require.NoError(t, x.Update(bg))
+	calls := 0
+	require.NoError(t, usage.Prune(bg, dir, disturbed{write.Inner(write.Of(store).Engine()), func() {
+		if calls++; calls == 1 {
+			item := said("", "last", "5")
+			item.Body = []byte(strings.Replace(string(item.Body), "{", `{"model":"another-model",`, 1))
+			_, err := main.Extend(bg, item)
+			require.NoError(t, err)
+			require.NoError(t, x.Update(bg))
+		}
+	}}))
+	require.NotZero(t, calls)
+	require.True(t, slices.ContainsFunc(namesIn(t, dir), func(s string) bool { return strings.Contains(s, "another-model") }))
+}
+
+// A process is killed before it has removed names from the file. The next collection removes them.
+func TestKilledBeforePruning(t *testing.T) {
+	const secret = "voynich-model"
+	dir, killed := t.TempDir(), t.TempDir()
+	store, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal, Prune: func(ctx context.Context, dir string, _ backend.Engine) error {
+		return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			to := killed + strings.TrimPrefix(path, dir)
+			switch {
+			case err != nil:
+				return err
+			case e.IsDir():
+				return os.MkdirAll(to, 0o700)
+			case !e.Type().IsRegular():
+				return nil
+			}
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(to, content, 0o600)
+		})
+	}})
+	require.NoError(t, err)
+	thread, err := store.CreateThread(bg, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	main, err := thread.Active(bg)
+	require.NoError(t, err)
+	item := said("", "", "5")
+	item.Body = []byte(strings.Replace(string(item.Body), "{", `{"model":"`+secret+`",`, 1))
+	_, err = main.Extend(bg, item)
+	require.NoError(t, err)
+	x, err := usage.Open(bg, store, dir, usage.Options{})
+	require.NoError(t, err)
+	require.NoError(t, x.Update(bg))
+	require.NoError(t, x.Close())
+	require.NoError(t, thread.Delete(bg))
+	_, err = store.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
+	require.NoError(t, err)
+	require.NoError(t, store.Close())
+	require.Contains(t, fmt.Sprint(namesIn(t, killed)), secret)
+
+	store, err = lineage.Open(bg, killed, lineage.Options{Durability: lineage.Normal, Prune: usage.Prune})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	_, err = store.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
+	require.NoError(t, err)
+	require.NotContains(t, fmt.Sprint(namesIn(t, killed)), secret)
 }
