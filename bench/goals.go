@@ -67,10 +67,10 @@ func goals(r *Report) []Goal {
 	add(r.pair("8 processes, full durability, against the same", 3, true, workManyProcesses, full, nameSQLite, nameLineage))
 	for _, delay := range serverDelays {
 		add(r.pair("Postgres, one writer, against one prepared single-row insert"+delayed(delay), 1.5, false, workServed(servedLone, delay), full, nameServed, nameRows))
-		add(r.pair("Postgres, 4 processes of 16 writers, against the same writers inserting rows"+delayed(delay), 1.8, true, workServed(servedApart, delay), full, nameRows, nameServed))
+		add(r.pair("Postgres, 4 processes of 16 writers, against the same writers inserting rows"+delayed(delay), 1, true, workServed(servedApart, delay), full, nameRows, nameServed))
 	}
 	add(r.walGoal())
-	add(r.pair("Postgres, read a history, against the recursive query on the documented schema", 5, true, workServedRead, normal, namePostgres, nameServed))
+	add(r.pair("Postgres, read a history, against the recursive query on the documented schema", 3, true, workServedRead, normal, namePostgres, nameServed))
 	add(r.value("taking over the largest store, the slowest time, milliseconds", 1000, workTakeoverSlowest, 1e-6))
 	return all
 }

@@ -71,18 +71,45 @@ func (s *Store) History(ctx context.Context, tip SpanRef, w Window) iter.Seq2[*E
 			return
 		}
 		entries := entryReader{from: s.engine}
-		for step, err := range s.engine.Path(ctx, tip, w, backend.PathOptions{Bodies: true, Passing: true}) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for i := 0; i < len(step.Span.Usages); i = form.End(step.Span.Usages, i) {
-				e, err := entries.entry(ctx, step, i)
-				if !yield(e, err) || err != nil {
-					return
+		distant := backend.IsDistant(s.engine)
+		var page []*backend.Step
+		show := func() (more bool) {
+			if distant {
+				if err := entries.reader().Ahead(ctx, page); err != nil {
+					yield(nil, err)
+					return false
 				}
 			}
+			for _, step := range page {
+				for i := 0; i < len(step.Span.Usages); i = form.End(step.Span.Usages, i) {
+					e, err := entries.entry(ctx, step, i)
+					if !yield(e, err) || err != nil {
+						return false
+					}
+				}
+			}
+			page = page[:0]
+			return true
 		}
+		size := 1
+		for step, err := range s.engine.Path(ctx, tip, w, backend.PathOptions{Bodies: true, Passing: !distant}) {
+			if err != nil {
+				if show() {
+					yield(nil, err)
+				}
+				return
+			}
+			if page = append(page, step); len(page) < size {
+				continue
+			}
+			if !show() {
+				return
+			}
+			if distant { // pages grow, so that little is read for a caller who needs only the start
+				size = min(2*size, maxEntryBatch)
+			}
+		}
+		show()
 	}
 }
 
@@ -99,6 +126,35 @@ func (s *Store) Span(ctx context.Context, ref SpanRef) ([]*Entry, error) {
 		entries = append(entries, e)
 	}
 	return entries, nil
+}
+
+// Spans returns the entries of spans, in their order. Where reads are round trips, it takes a few for all of them, and the entries
+// have no position.
+func (s *Store) Spans(ctx context.Context, refs []SpanRef) ([][]*Entry, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	return backend.AtOnce(ctx, s.engine, func(state backend.Snapshot) ([][]*Entry, error) {
+		steps, err := backend.Steps(ctx, state, refs)
+		if err != nil {
+			return nil, err
+		}
+		entries := entryReader{from: state}
+		if err := entries.reader().Ahead(ctx, steps); err != nil {
+			return nil, err
+		}
+		all := make([][]*Entry, len(steps))
+		for n, step := range steps {
+			for i := 0; i < len(step.Span.Usages); i = form.End(step.Span.Usages, i) {
+				e, err := entries.entry(ctx, step, i)
+				if err != nil {
+					return nil, err
+				}
+				all[n] = append(all[n], e)
+			}
+		}
+		return all, nil
+	})
 }
 
 // Position returns a span's position in its history, from 1; 0 for the zero ref.

@@ -127,3 +127,6 @@ func (e *Engine) ended(err error) error {
 	}
 	return err
 }
+
+// Distant implements backend.Distant.
+func (e *Engine) Distant() bool { return true }

@@ -114,6 +114,8 @@ func mayHaveWritten(err error) bool {
 	switch state {
 	case "", "40003": // no answer; completion unknown
 		return true
+	case queryCanceled: // ErrBusy if the transaction failed; else a pooler gave up on it
+		return !errors.Is(err, sqladapter.ErrBusy)
 	}
 	return postgres.Dialect{}.Classify(err) == sqladapter.Lost
 }

@@ -1,11 +1,13 @@
 package postgres
 
 import (
+	"encoding/binary"
 	"errors"
 	"net"
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -23,6 +25,7 @@ type cutter struct {
 	at    int // message to cut at, from 1; 0 for none
 	where cut
 	count int
+	said  []byte // an answer of its own, before it cuts
 }
 
 // cut is where a connection is cut, seen from a message.
@@ -61,7 +64,8 @@ func (c *cutter) reached() bool {
 type wire struct {
 	net.Conn
 	cutter *cutter
-	deaf   bool // the next answer is not heard; set before it is read
+	deaf   bool   // the next answer is not heard; set before it is read
+	said   []byte // what is heard instead
 }
 
 var errCut = &net.OpError{Op: "cut", Err: errors.New("for the test")}
@@ -77,7 +81,7 @@ func (w *wire) Write(b []byte) (int, error) {
 	case within:
 		b = b[:len(b)/2]
 	case answered:
-		w.deaf = true
+		w.deaf, w.said = true, w.cutter.said
 		return w.Conn.Write(b)
 	}
 	n, _ := w.Conn.Write(b)
@@ -89,6 +93,10 @@ func (w *wire) Read(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
 	if w.deaf {
 		w.Conn.Close()
+		if n = copy(b, w.said); n > 0 {
+			w.said = w.said[n:]
+			return n, nil
+		}
 		return 0, errCut
 	}
 	return n, err
@@ -342,4 +350,26 @@ func TestOvertakenBatchIsJudgedAgain(t *testing.T) {
 	require.Len(t, history(t, other), 4)
 	require.Equal(t, history(t, other), history(t, e))
 	requireSound(t, e)
+}
+
+// A pooler that gives up on a statement may say so with the code of a cancelled one, and close the connection. The server may
+// have committed nevertheless.
+func TestCancelledByAPooler(t *testing.T) {
+	former := patience
+	defer func() { patience = former }()
+	dsn := pgtest.DSN(t)
+	fields := "SFATAL\x00VFATAL\x00C" + queryCanceled + "\x00Mquery timeout\x00\x00"
+	c := &cutter{said: append(binary.BigEndian.AppendUint32([]byte("E"), uint32(4+len(fields))), fields...)}
+	e, other := handle(t, cuttable(t, dsn, c), "s"), handle(t, newPool(t, dsn, nil), "s")
+	createThread(t, e, backend.Full)
+	patience = time.Millisecond
+	c.arm(1, answered)
+	_, commit := threadCommit()
+	_, err := e.Apply(background, commit, backend.Options{})
+	require.True(t, c.reached())
+	c.arm(0, 0)
+	patience = former
+	require.Len(t, history(t, other), 2)
+	require.ErrorContains(t, err, "query timeout")
+	require.ErrorIs(t, err, backend.ErrUncertain)
 }

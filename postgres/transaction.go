@@ -137,7 +137,7 @@ func (t *writeTx) commit(ctx context.Context, b *pgx.Batch) error {
 		err = fmt.Errorf("%w: %w", ErrRestoring, err)
 	case committing && state != "":
 		err = commitError{err}
-	case state == queryCanceled:
+	case state == queryCanceled && t.conn.Conn().PgConn().TxStatus() == 'E': // the server itself says that the transaction failed
 		err = fmt.Errorf("%w: %w", sqladapter.ErrBusy, err)
 	}
 	t.rollback()

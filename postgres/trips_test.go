@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,7 +20,9 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/lineage/summarize"
 	"github.com/lineage-store/lineage/server/access"
 	"github.com/lineage-store/lineage/structure"
@@ -732,4 +736,105 @@ func TestRoundTripsOfExports(t *testing.T) {
 		require.NoError(t, export.Write(background, s, &got, export.OpenAI, export.Options{}))
 	})
 	require.Equal(t, want.String(), got.String())
+}
+
+// writerFunc is a writer that is a function.
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// Threads that are read together are written one after the other. One that is deleted and collected meanwhile is left out.
+func TestExportDuringCollection(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	own, others := newPool(t, dsn, nil), newPool(t, dsn, nil)
+	for _, format := range export.Formats() {
+		e, other := handle(t, own, string(format)), handle(t, others, string(format))
+		tell(t, e, "first", strings.Repeat("long ", 100_000))
+		second := tell(t, other, "second")
+		tell(t, e, "third")
+		var b bytes.Buffer
+		w := writerFunc(func(part []byte) (int, error) {
+			if b.Len() == 0 {
+				require.NoError(t, second.Delete(background))
+				_, err := other.Collect(background, all)
+				require.NoError(t, err)
+			}
+			return b.Write(part)
+		})
+		require.NoError(t, export.Write(background, lineage.New(e), w, format, export.Options{}), format)
+		require.Contains(t, b.String(), "third", format)
+		require.NotContains(t, b.String(), "second", format)
+	}
+}
+
+// Session files are found, restored and shown in a few round trips for many of them, and for many lines. Each line has metadata and a
+// form of its own.
+//
+//test:norace
+func TestRoundTripsOfSessions(t *testing.T) {
+	const files, lines = 70, 200
+	dsn := pgtest.DSN(t)
+	writer := lineage.New(handle(t, newPool(t, dsn, nil), "s"))
+	home := t.TempDir()
+	sessions := make(map[string]string) // by path
+	for i := range files {
+		id := fmt.Sprintf("11111111-2222-3333-4444-%012d", i)
+		var text, parent strings.Builder
+		parent.WriteString("null")
+		for j := range lines {
+			if i > 0 && j == 2 { // one is long
+				break
+			}
+			fmt.Fprintf(&text, `{"type":"user","uuid":"%[1]d-%[2]d","parentUuid":%[3]s,"key%[2]d":%[2]d,"sessionId":"%[4]s","cwd":"/src","timestamp":"2026-01-02T03:04:05.678Z","message":{"role":"user","content":[{"type":"text","text":"hello %[2]d","own%[2]d":1}]}}`+"\n", i, j, parent.String(), id)
+			parent.Reset()
+			fmt.Fprintf(&parent, `"%d-%d"`, i, j)
+		}
+		path := filepath.Join(home, ".claude", "projects", "-src", id+".jsonl")
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o600))
+		sessions[path] = text.String()
+	}
+	require.NoError(t, follow.Run(background, writer, follow.Options{
+		Once: true, Machine: follow.Machine{ID: strings.Repeat("ab", 16), Secret: "s"},
+		Environment: &follow.Environment{Home: home, OS: "linux", Getenv: func(string) string { return "" }},
+	}))
+	pool, trips := countedTrips(t, dsn)
+	s := lineage.New(handle(t, pool, "s"))
+	var long *follow.Source
+	found := 0
+	trips(20, "finding sources", func() {
+		for source, err := range follow.Sources(background, s) {
+			require.NoError(t, err)
+			found++
+			if strings.HasSuffix(source.About.Path, "-000000000000.jsonl") {
+				long = source
+			}
+		}
+	})
+	require.Equal(t, files, found)
+	trips(40, "restoring a file", func() {
+		var out bytes.Buffer
+		require.NoError(t, long.Export(background, &out))
+		require.Equal(t, sessions[long.About.Path], out.String())
+	})
+	x := searching(t, s, search.Options{})
+	require.NoError(t, x.Update(background))
+	trips(20, "a search", func() {
+		hits, err := x.Search(background, search.Query{Text: "hello", Limit: 20})
+		require.NoError(t, err)
+		require.Len(t, hits, 20)
+	})
+	thread, err := s.FindThread(background, long.Recorded.Session)
+	require.NoError(t, err)
+	main, err := thread.Active(background)
+	require.NoError(t, err)
+	trips(40, "a history", func() {
+		n := 0
+		for e, err := range main.Entries(background, lineage.Window{}) {
+			require.NoError(t, err)
+			require.NotEmpty(t, e.Metadata)
+			n++
+		}
+		require.Equal(t, lines, n)
+	})
 }

@@ -16,6 +16,9 @@ import (
 // the context of a transaction on the same store: such a call would not be part of the transaction.
 type Outside struct{ backend.Engine }
 
+// Distant implements backend.Distant.
+func (o Outside) Distant() bool { return backend.IsDistant(o.Engine) }
+
 // transaction is the value in the context of a transaction.
 type transaction struct {
 	engine backend.Engine

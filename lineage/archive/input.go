@@ -121,9 +121,6 @@ func (in *Input) Holds(changed time.Time, complete bool) bool {
 	return in.hold != nil && in.hold(changed, complete)
 }
 
-// Grows reports whether the input is a file that is followed while it grows, and not one of an archive.
-func (in *Input) Grows() bool { return in.feed != nil }
-
 // WantsRows reports whether a format that reads a database should fill Conversation.Rows.
 func (in *Input) WantsRows() bool { return in.rows }
 

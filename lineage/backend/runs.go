@@ -94,6 +94,16 @@ type StepReader interface {
 	Steps(context.Context, []structure.SpanRef) iter.Seq2[*Step, error]
 }
 
+// Distant is implemented by engines whose reads are round trips. Their readers ask for much at once, also for some that they may
+// not need.
+type Distant interface{ Distant() bool }
+
+// IsDistant reports whether the reads of an engine are round trips.
+func IsDistant(e View) bool {
+	d, ok := e.(Distant)
+	return ok && d.Distant()
+}
+
 // Steps returns the steps of spans, in their order and with bodies.
 func Steps(ctx context.Context, s Snapshot, refs []structure.SpanRef) (steps []*Step, err error) {
 	all := func(yield func(*Step, error) bool) {

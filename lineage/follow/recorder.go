@@ -76,9 +76,10 @@ func recordAgain(ctx context.Context, store *lineage.Store, machine Machine, abo
 				return nil, err
 			}
 		}
+		messages := was.messagesOf(b)
 		for i := range b.Lines() {
 			if spans := b.Spans(i); len(spans) == 1 {
-				m, err := was.message(ctx, spans[0])
+				m, err := messages.at(ctx, spans[0])
 				if err == nil {
 					r.kept[sha256.Sum256(m.Body)] = spans[0]
 				} else if !errors.Is(err, lineage.ErrNotFound) {

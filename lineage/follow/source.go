@@ -12,13 +12,16 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/manifest"
+	"github.com/lineage-store/lineage/internal/pages"
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -83,19 +86,38 @@ const sourceKey = "source"
 // ErrCorrupt, and is nil if nothing of it can be read; the next ones follow. Any other error ends the sequence.
 func Sources(ctx context.Context, store *lineage.Store) iter.Seq2[*Source, error] {
 	return func(yield func(*Source, error) bool) {
-		for c, err := range store.Contexts(ctx) {
-			var s *Source
-			if err == nil {
-				if s, err = sourceIn(ctx, store, c); errors.Is(err, lineage.ErrNotFound) || err == nil && s == nil {
-					continue // deleted in the meantime, or not a source
+		for page, err := range pages.Of(store.View().ContextsAlone(ctx, lineage.ContextID{}), readAtOnce) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			var sources []*Source
+			var tips []lineage.SpanRef
+			for i := range page {
+				if s := sourceOf(store, &page[i]); s != nil {
+					sources, tips = append(sources, s), append(tips, s.tip)
 				}
 			}
-			if !yield(s, err) || err != nil && !errors.Is(err, lineage.ErrCorrupt) {
-				return
+			lasts, failed := store.Spans(ctx, tips)
+			for i, s := range sources {
+				if failed != nil { // because of one of them: each is read by itself
+					s, err = sourceIn(ctx, store, s.Context)
+				} else {
+					err = s.endsWith(lasts[i][0])
+				}
+				if errors.Is(err, lineage.ErrNotFound) || err == nil && s == nil {
+					continue // deleted in the meantime
+				}
+				if !yield(s, err) || err != nil && !errors.Is(err, lineage.ErrCorrupt) {
+					return
+				}
 			}
 		}
 	}
 }
+
+// readAtOnce is the number of sources, and of messages of lines, that are read together.
+const readAtOnce = 64
 
 // FindSource returns the source of a file, or ErrNotFound if nothing is recorded.
 func FindSource(ctx context.Context, store *lineage.Store, machine string, path string) (*Source, error) {
@@ -103,7 +125,7 @@ func FindSource(ctx context.Context, store *lineage.Store, machine string, path 
 	if err != nil {
 		return nil, err
 	}
-	s, err := sourceIn(ctx, store, c)
+	s, err := sourceIn(ctx, store, c.ID())
 	if err == nil && s == nil {
 		err = &lineage.SubjectError{Subject: "source", ID: path, Err: lineage.ErrNotFound}
 	}
@@ -149,26 +171,37 @@ func (r Recorded) proof(secret string, store structure.StoreID, source lineage.C
 func sourceID(machine string, path string) string { return "source " + machine + " " + path }
 
 // sourceIn returns the source in a context, or nil if the context is not a source or nothing is recorded.
-func sourceIn(ctx context.Context, store *lineage.Store, c *lineage.Context) (*Source, error) {
-	info, err := c.Info(ctx)
+func sourceIn(ctx context.Context, store *lineage.Store, id lineage.ContextID) (*Source, error) {
+	c, err := store.View().Context(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{Context: c.ID(), store: store, tip: info.Tip}
-	if lineage.AsideOf(info.Metadata) != lineage.AsideSource || json.Unmarshal(rawjson.Get(info.Metadata, sourceKey), &s.About) != nil {
+	s := sourceOf(store, &c)
+	if s == nil {
 		return nil, nil
 	}
-	if info.Tip.IsZero() {
-		return nil, nil // nothing is recorded yet
-	}
-	last, err := store.Span(ctx, info.Tip)
+	last, err := store.Span(ctx, s.tip)
 	if err != nil {
 		return nil, err
 	}
-	if !isManifest(last[0]) || json.Unmarshal(last[0].Metadata, &s.Recorded) != nil {
-		return s, s.damaged("it does not end with a manifest")
+	return s, s.endsWith(last[0])
+}
+
+// sourceOf returns the source in a context without what it records, or nil if the context is not a source or nothing is recorded.
+func sourceOf(store *lineage.Store, c *backend.Context) *Source {
+	s := &Source{Context: c.ID, store: store, tip: c.Tip}
+	if lineage.AsideOf(c.Metadata) != lineage.AsideSource || json.Unmarshal(rawjson.Get(c.Metadata, sourceKey), &s.About) != nil || c.Tip.IsZero() {
+		return nil
 	}
-	return s, nil
+	return s
+}
+
+// endsWith reads what the last entry of the source records.
+func (s *Source) endsWith(last *lineage.Entry) error {
+	if !isManifest(last) || json.Unmarshal(last.Metadata, &s.Recorded) != nil {
+		return s.damaged("it does not end with a manifest")
+	}
+	return nil
 }
 
 func isManifest(e *lineage.Entry) bool {
@@ -307,9 +340,9 @@ func (s *Source) Lines(ctx context.Context) iter.Seq2[SourceLine, error] {
 
 // join yields the lines of a block.
 func (s *Source) join(ctx context.Context, b manifestBlock) iter.Seq2[[]byte, error] {
-	whole := b.whole
+	whole, messages := b.whole, s.messagesOf(b)
 	return b.Join(b.recorded.Session, func(at lineage.SpanRef) (*manifest.Message, error) {
-		return s.message(ctx, at)
+		return messages.at(ctx, at)
 	}, func() ([]byte, error) {
 		if len(whole) == 0 {
 			return nil, s.damaged("a line that was kept whole is missing")
@@ -336,19 +369,60 @@ func (s *Source) Export(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// message returns the data of a message that a line is joined from.
-func (s *Source) message(ctx context.Context, at lineage.SpanRef) (*manifest.Message, error) {
-	entries, err := s.store.Span(ctx, at)
-	if err != nil {
-		return nil, err
+// lineMessages are the messages that lines are joined from. They are read together.
+type lineMessages struct {
+	source *Source
+	next   []lineage.SpanRef // of lines that were not read, in their order
+	read   map[lineage.SpanRef]*lineage.Entry
+}
+
+// messagesOf returns the messages of a block.
+func (s *Source) messagesOf(b manifestBlock) *lineMessages {
+	m := &lineMessages{source: s}
+	for i := range b.Lines() {
+		if spans := b.Spans(i); len(spans) > 0 {
+			m.next = append(m.next, spans[0])
+		}
 	}
-	e := entries[0]
-	m := &manifest.Message{ID: e.SourceID, Created: e.CreatedAt, Metadata: e.Metadata}
+	return m
+}
+
+// at returns what a line is joined from.
+func (m *lineMessages) at(ctx context.Context, at lineage.SpanRef) (*manifest.Message, error) {
+	e := m.read[at]
+	if e == nil {
+		var err error
+		if e, err = m.readFrom(ctx, at); err != nil {
+			return nil, err
+		}
+	}
+	message := &manifest.Message{ID: e.SourceID, Created: e.CreatedAt, Metadata: e.Metadata}
 	if !e.MetadataContent.IsZero() && e.Metadata == nil {
 		return nil, fmt.Errorf("metadata of message %s: %w", e.Span, lineage.ErrErased)
 	}
-	m.Body, err = s.store.Original(ctx, e)
-	return m, err
+	var err error
+	message.Body, err = m.source.store.Original(ctx, e)
+	return message, err
+}
+
+// readFrom reads a message, with those of the lines after it.
+func (m *lineMessages) readFrom(ctx context.Context, at lineage.SpanRef) (*lineage.Entry, error) {
+	m.read = make(map[lineage.SpanRef]*lineage.Entry)
+	if i := slices.Index(m.next, at); i >= 0 {
+		page := m.next[i:min(i+readAtOnce, len(m.next))]
+		m.next = m.next[i+len(page):]
+		if all, err := m.source.store.Spans(ctx, page); err == nil { // else one of them is gone, perhaps a later one
+			for n, ref := range page {
+				m.read[ref] = all[n][0]
+			}
+			return m.read[at], nil
+		}
+	}
+	entries, err := m.source.store.Span(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	return entries[0], nil
 }
 
 // Database returns the path of the database that the rows came from, or "" for a file.

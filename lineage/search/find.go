@@ -112,6 +112,7 @@ func (f *activeSearch) hits(ctx context.Context, size int) ([]Hit, error) {
 		if err != nil {
 			return nil, err
 		}
+		f.readAhead(ctx, addresses, locations)
 		for i, m := range best[done:] {
 			a := addresses[i]
 			h, err := f.show(ctx, address{a.Run, a.Seq, a.Head}, &locations[i], f.match)

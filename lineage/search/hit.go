@@ -109,11 +109,56 @@ func (f *activeSearch) match(found []foundText, names []string) (text, snippet s
 	return text, snippet, true
 }
 
+// spanAhead is a span that was read before its hit is shown.
+type spanAhead struct {
+	entries []*lineage.Entry
+	step    *backend.Step
+}
+
+// readAhead reads the spans of hits together, which takes a few round trips where reads are such. If one of them is gone, each is
+// read when it is shown.
+func (f *activeSearch) readAhead(ctx context.Context, addresses []searched.Address, locations []searched.Location) {
+	var refs []structure.SpanRef
+	for i := range locations {
+		if locations[i].Kind != searched.Summary {
+			refs = append(refs, structure.SpanRef{Run: locations[i].Run, Seq: uint64(addresses[i].Seq)})
+		}
+	}
+	f.ahead = make(map[structure.SpanRef]spanAhead, len(refs))
+	entries, err := f.store.Spans(ctx, refs)
+	if err != nil {
+		return
+	}
+	steps, err := backend.AtOnce(ctx, f.store.View(), func(s backend.Snapshot) ([]*backend.Step, error) { return backend.Steps(ctx, s, refs) })
+	if err != nil {
+		return
+	}
+	for i, at := range refs {
+		f.ahead[at] = spanAhead{entries[i], steps[i]}
+	}
+}
+
+// stepAt returns the step of a span.
+func (f *activeSearch) stepAt(ctx context.Context, at structure.SpanRef) (step *backend.Step, err error) {
+	if step = f.ahead[at].step; step != nil {
+		return step, nil
+	}
+	for step, err = range f.store.View().Path(ctx, at, structure.Window{Last: 1}, backend.PathOptions{Bodies: true}) {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return step, nil
+}
+
 // entry returns the entry of a step that begins with a usage.
 func (f *activeSearch) entry(ctx context.Context, at structure.SpanRef, head int) (*lineage.Entry, error) {
-	entries, err := f.store.Span(ctx, at)
-	if err != nil {
-		return nil, err
+	entries := f.ahead[at].entries
+	if entries == nil {
+		var err error
+		if entries, err = f.store.Span(ctx, at); err != nil {
+			return nil, err
+		}
 	}
 	for _, e := range entries {
 		if e.Index == head {
@@ -125,30 +170,29 @@ func (f *activeSearch) entry(ctx context.Context, at structure.SpanRef, head int
 
 // texts returns the searched texts of a message or step, and the names of documents and files.
 func (f *activeSearch) texts(ctx context.Context, at structure.SpanRef, e *lineage.Entry) (texts []foundText, names []string, err error) {
-	for step, err := range f.store.View().Path(ctx, at, structure.Window{Last: 1}, backend.PathOptions{Bodies: true}) {
-		if err != nil {
-			return nil, nil, err
-		}
-		usages := step.Span.Usages
-		end := len(usages)
-		if !f.steps {
-			end = form.End(usages, e.Index)
-		}
-		known := make(map[searched.TextID]bool)
-		for i := e.Index; i < end; i++ {
-			u, b := &usages[i], step.Blocks[i]
-			r := searched.ReadingOf(u, b)
-			if id := searched.TextOf(u.Content, r); !known[id] && (b.Body != nil || b.Tree.Size > 0) {
-				known[id] = true
-				text, err := searched.ReadText(ctx, f.store.View(), u.Kind, b, r)
-				if err != nil {
-					return nil, nil, err
-				}
-				texts = append(texts, foundText{id, text, passages(e, u, r, text)})
+	step, err := f.stepAt(ctx, at)
+	if err != nil {
+		return nil, nil, err
+	}
+	usages := step.Span.Usages
+	end := len(usages)
+	if !f.steps {
+		end = form.End(usages, e.Index)
+	}
+	known := make(map[searched.TextID]bool)
+	for i := e.Index; i < end; i++ {
+		u, b := &usages[i], step.Blocks[i]
+		r := searched.ReadingOf(u, b)
+		if id := searched.TextOf(u.Content, r); !known[id] && (b.Body != nil || b.Tree.Size > 0) {
+			known[id] = true
+			text, err := searched.ReadText(ctx, f.store.View(), u.Kind, b, r)
+			if err != nil {
+				return nil, nil, err
 			}
-			if named := searched.NameOf(u); named != "" {
-				names = append(names, named)
-			}
+			texts = append(texts, foundText{id, text, passages(e, u, r, text)})
+		}
+		if named := searched.NameOf(u); named != "" {
+			names = append(names, named)
 		}
 	}
 	shown := slices.ContainsFunc(texts, func(t foundText) bool { return len(t.passages) > 0 })

@@ -10,6 +10,7 @@ import (
 	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/derived"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // Query is a search query and its scope.
@@ -67,6 +68,8 @@ type activeSearch struct {
 	// outdated says why the index is behind the store, and behind by how many commits. It is nil if the index is not.
 	outdated error
 	behind   uint64
+
+	ahead map[structure.SpanRef]spanAhead // of the hits that are shown next
 
 	current candidate // of which occurrences are added
 	matches query.Matches

@@ -33,7 +33,6 @@ func ClaudeCode() archive.Format {
 			return func(yield func(*archive.Conversation, error) bool) {
 				s := claudeSession{sessionReader: newSessionReader(in, yield), turnOf: make(map[string]string), tail: make(map[string]string), seen: make(map[string]bool), summaries: make(map[string]string)}
 				s.sharedIDs = true
-				s.spoken = in.Grows() // the program writes summaries of other sessions and snapshots of files also when nobody says anything
 				if rawjson.Has(in.Head().Object(), "loglines") {
 					s.readWhole(ctx)
 				} else {

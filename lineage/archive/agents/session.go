@@ -26,7 +26,7 @@ type sessionReader struct {
 	// sharedIDs is Conversation.SharedIDs.
 	sharedIDs bool
 
-	// spoken is set if files without a message are no sessions. Records before the first message are held until it is read.
+	// spoken is set if files without a message are not imported. Records before the first message are held until it is read.
 	spoken bool
 	// ending, when not nil, is called before the last part is yielded.
 	ending func()

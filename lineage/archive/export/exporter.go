@@ -11,9 +11,10 @@ import (
 // exporter is the state of one call of Write. The writer keeps its first error, which Flush returns. Long loops check
 // for it between messages.
 type exporter struct {
-	store *lineage.Store
-	o     Options
-	w     *bufio.Writer
+	store   *lineage.Store
+	o       Options
+	w       *bufio.Writer
+	written int64 // bytes that were put
 }
 
 func newExporter(store *lineage.Store, w *bufio.Writer, o Options) *exporter {
@@ -33,6 +34,7 @@ func newExporter(store *lineage.Store, w *bufio.Writer, o Options) *exporter {
 func (x *exporter) put(parts ...string) {
 	for _, p := range parts {
 		_, _ = x.w.WriteString(p)
+		x.written += int64(len(p))
 	}
 }
 

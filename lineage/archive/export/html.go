@@ -52,26 +52,29 @@ type anchoredFork struct {
 // load anything.
 func (x *exporter) html(ctx context.Context) error {
 	single := x.o.Scope.Context != nil || len(x.o.Scope.Threads) == 1
+	if !single {
+		x.beginPage(cmp.Or(x.o.Title, severalTitle), "")
+	}
 	n := 0
-	for conv, err := range x.conversations(ctx) {
-		if err != nil {
-			return err
-		}
-		if n++; n == 1 {
-			title := cmp.Or(x.o.Title, severalTitle)
-			if x.o.Title == "" && single {
+	err := x.each(ctx, func(conv *conversation) (err error) {
+		if single {
+			title := x.o.Title
+			if title == "" {
 				if title, err = x.title(ctx, conv); err != nil {
 					return err
 				}
 			}
 			x.beginPage(title, "")
 		}
-		if _, err := x.htmlConversation(ctx, conv, n, single); err != nil {
-			return err
+		if _, err = x.htmlConversation(ctx, conv, n+1, single); err == nil {
+			n++
 		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	if n == 0 {
-		x.beginPage(cmp.Or(x.o.Title, severalTitle), "")
 		x.put("<p class=\"note\">There is nothing here.</p>\n")
 	}
 	x.endPage()

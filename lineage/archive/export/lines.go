@@ -11,10 +11,7 @@ import (
 
 // lines writes one line per history.
 func (x *exporter) lines(ctx context.Context, format Format) error {
-	for conv, err := range x.conversations(ctx) {
-		if err != nil {
-			return err
-		}
+	return x.each(ctx, func(conv *conversation) error {
 		tools, err := x.field(ctx, conv, "tools")
 		if err != nil {
 			return err
@@ -23,7 +20,7 @@ func (x *exporter) lines(ctx context.Context, format Format) error {
 			x.o.Lost(Loss{Thread: conv.info.ID, Loss: lineage.Loss{Reason: "the list of tools is in another format: left out"}})
 			tools = nil
 		}
-		err = x.histories(ctx, conv, func(history history) error {
+		return x.histories(ctx, conv, func(history history) error {
 			if x.o.AsGiven {
 				return x.givenLine(ctx, history, tools)
 			}
@@ -34,11 +31,7 @@ func (x *exporter) lines(ctx context.Context, format Format) error {
 			x.put(onOneLine(withTools(request.Body(), tools)), "\n")
 			return x.failed()
 		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // isTools reports whether a value is a list of tools of chat completions.

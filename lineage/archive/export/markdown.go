@@ -15,7 +15,14 @@ import (
 // look like a heading or another message.
 func (x *exporter) markdown(ctx context.Context) error {
 	first := true
-	for conv, err := range x.conversations(ctx) {
+	return x.each(ctx, func(conv *conversation) (err error) {
+		title := x.o.Title
+		if title == "" {
+			if title, err = x.title(ctx, conv); err != nil {
+				return err
+			}
+		}
+		t, err := newTree(ctx, x.store, conv.tips)
 		if err != nil {
 			return err
 		}
@@ -23,19 +30,9 @@ func (x *exporter) markdown(ctx context.Context) error {
 			x.put("\n---\n\n")
 		}
 		first = false
-		title := x.o.Title
-		if title == "" {
-			if title, err = x.title(ctx, conv); err != nil {
-				return err
-			}
-		}
 		x.put("# ", heading(title), "\n")
 		if about := about(conv); about != "" {
 			x.put("\n", heading(about), "\n")
-		}
-		t, err := newTree(ctx, x.store, conv.tips)
-		if err != nil {
-			return err
 		}
 		w := &markdownWriter{exporter: x, queue: t.forks()}
 		for n := 0; len(w.queue) > 0; n++ {
@@ -50,8 +47,8 @@ func (x *exporter) markdown(ctx context.Context) error {
 			}
 			w.queue = append(w.off, w.queue...)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // markdownWriter writes the lines of a conversation.

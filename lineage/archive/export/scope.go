@@ -36,6 +36,27 @@ func (x *exporter) title(ctx context.Context, c *conversation) (string, error) {
 	return cmp.Or(title, transcript.Untitled), err
 }
 
+// each calls write for the conversations in scope. If the scope names no threads, one that was deleted before write puts out a
+// part of it is left out: threads are read before others are written, and meanwhile a collection may remove their messages.
+func (x *exporter) each(ctx context.Context, write func(*conversation) error) error {
+	for conv, err := range x.conversations(ctx) {
+		if err != nil {
+			return err
+		}
+		before := x.written
+		err := write(conv)
+		if err != nil && x.written == before && x.o.Scope.Threads == nil && x.o.Scope.Context == nil && errors.Is(err, lineage.ErrNotFound) {
+			if _, failed := x.store.Thread(ctx, conv.info.ID); errors.Is(failed, lineage.ErrNotFound) {
+				continue
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // conversations yields the conversations in scope. If the scope names no threads, one that was deleted before it is read is
 // left out.
 func (x *exporter) conversations(ctx context.Context) iter.Seq2[*conversation, error] {
@@ -97,15 +118,20 @@ func readSome(ctx context.Context, s backend.Snapshot, threads []lineage.ThreadI
 	}
 	tips := 0
 	for _, id := range threads {
-		conv, err := readThread(ctx, s, id)
-		switch {
-		case err == nil:
-			read.conversations = append(read.conversations, conv)
-			tips += len(conv.tips) + len(conv.beside)
-		case !leaveOut || !errors.Is(err, lineage.ErrNotFound):
+		read.threads++
+		info, err := readInfo(ctx, s, id)
+		if leaveOut && errors.Is(err, lineage.ErrNotFound) {
+			continue
+		}
+		if err != nil {
 			return read, err
 		}
-		if read.threads++; tips >= tipsAtOnce {
+		conv, err := readThread(ctx, s, info)
+		if err != nil {
+			return read, err
+		}
+		read.conversations = append(read.conversations, conv)
+		if tips += len(conv.tips) + len(conv.beside); tips >= tipsAtOnce {
 			break
 		}
 	}
@@ -165,13 +191,9 @@ func readInfo(ctx context.Context, s backend.Reader, id lineage.ThreadID) (linea
 }
 
 // readThread reads the tips of a thread's contexts: branches first, then unnamed ones, oldest first.
-func readThread(ctx context.Context, s backend.Reader, id lineage.ThreadID) (*conversation, error) {
-	info, err := readInfo(ctx, s, id)
-	if err != nil {
-		return nil, err
-	}
+func readThread(ctx context.Context, s backend.Reader, info lineage.ThreadInfo) (*conversation, error) {
 	conv := &conversation{info: info}
-	branches, err := backend.BranchesByCreation(ctx, s, id)
+	branches, err := backend.BranchesByCreation(ctx, s, info.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +217,7 @@ func readThread(ctx context.Context, s backend.Reader, id lineage.ThreadID) (*co
 			return nil, err
 		}
 	}
-	for c, err := range s.Contexts(ctx, id, lineage.ContextID{}) {
+	for c, err := range s.Contexts(ctx, info.ID, lineage.ContextID{}) {
 		if err != nil {
 			return nil, err
 		}

@@ -17,11 +17,8 @@ import (
 func (x *exporter) shareGPT(ctx context.Context) error {
 	x.put("[")
 	separator := "\n"
-	for conv, err := range x.conversations(ctx) {
-		if err != nil {
-			return err
-		}
-		err := x.histories(ctx, conv, func(history history) error {
+	err := x.each(ctx, func(conv *conversation) error {
+		return x.histories(ctx, conv, func(history history) error {
 			x.put(separator)
 			separator = ",\n"
 			if x.o.AsGiven {
@@ -40,12 +37,9 @@ func (x *exporter) shareGPT(ctx context.Context) error {
 			x.put(`{"conversations":[`, strings.Join(turns, ","), "]}")
 			return x.failed()
 		})
-		if err != nil {
-			return err
-		}
-	}
+	})
 	x.put("\n]\n")
-	return nil
+	return err
 }
 
 // turnsOf returns the turns for a message of chat completions: one for its text, and one for its calls.

@@ -70,10 +70,10 @@ func WriteSite(ctx context.Context, store *lineage.Store, dir string, o Options)
 			return err
 		}
 		for conv, err := range x.conversationsOf(ctx, threads, true) {
-			if err == nil {
-				err = s.conversation(ctx, conv)
+			if err != nil {
+				return err
 			}
-			if err != nil && !errors.Is(err, lineage.ErrNotFound) {
+			if err := s.conversation(ctx, conv); err != nil && !errors.Is(err, lineage.ErrNotFound) {
 				return err
 			}
 		}

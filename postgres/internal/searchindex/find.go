@@ -279,7 +279,7 @@ func (f *activeSearch) required(leaves []query.Leaf, condition query.Condition) 
 // there are few. If not, a search in a scope compares the number of texts that have a term with that of the messages in scope.
 func (f *activeSearch) findDriver(ctx context.Context, sets [][]int32) error {
 	if !f.scope.Restricted() { // all terms would find all that is read anyway
-		sets = slices.DeleteFunc(sets, func(terms []int32) bool { return len(terms) == len(f.all) })
+		sets = slices.DeleteFunc(sets, func(terms []int32) bool { return len(terms) >= len(f.all) })
 		if len(sets) == 0 {
 			return nil
 		}

@@ -113,6 +113,19 @@ func TestLongTable(t *testing.T) {
 	require.Equal(t, "2999  t", lines[3_000])
 }
 
+// A row after the first ones may need more width. On a terminal it is still one line.
+func TestLaterRowIsCut(t *testing.T) {
+	var out bytes.Buffer
+	table := NewTable(&Screen{W: NewSanitizer(&out), Width: 40}, "ID", "PROJECT", "TITLE")
+	for range rowsTogether {
+		table.Row("1", "p", "title")
+	}
+	out.Reset()
+	table.Row("1", "a project with a long", "the title of a long conversation")
+	require.NoError(t, table.Print())
+	require.Equal(t, "1   a project with a long  the title of…\n", out.String())
+}
+
 type failing struct{ after int }
 
 func (f *failing) Write(p []byte) (int, error) {

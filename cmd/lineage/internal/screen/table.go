@@ -174,7 +174,7 @@ func (t *Table) print(row []Cell) {
 		if !last {
 			w.WriteString(strings.Repeat(" ", max(gap, 0)+2))
 		}
-		used += t.widths[i] + 2
+		used += max(t.widths[i], Width(c.Text)) + 2
 		if last {
 			break
 		}
