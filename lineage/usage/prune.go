@@ -94,7 +94,7 @@ func collectedEnds(ctx context.Context, store *lineage.Store, q derivedfile.Quer
 	}
 }
 
-// pruneModels removes the models that no sighting has but collected ones.
+// pruneModels removes the models that only collected sightings have.
 func pruneModels(ctx context.Context, db *sql.DB, ends map[int64]int64) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

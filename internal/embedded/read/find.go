@@ -199,7 +199,7 @@ func (f *finder) inHome(home structure.Home, entries []index.Entry, after backen
 		return nil // they have another source id
 	}
 	if after.Lookup != 0 && bytes.Equal(prefix, keys.LookupsIn(after.Home, f.sourceID)) && compareHomes(home, after.Home) < 0 {
-		return nil // they come before after
+		return nil // they come before the place to continue from
 	}
 	current, ok, err := homeOf(f.view.Index, home.Thread)
 	if err != nil || !ok || current != home {
