@@ -143,6 +143,9 @@ func (p *attributions) ends(ctx context.Context, run, thread int64) ([]end, erro
 			VALUES (?, NULL) UNION SELECT r.number, IFNULL(b.seq, r.after) FROM below b JOIN runs r ON r.parent = b.run AND r.parent > 0 WHERE r.reached > 0)
 		SELECT c.id, c.parent, c.aside, IFNULL(b.seq, p.seq) FROM below b JOIN tips p ON p.run = b.run AND p.of IS NULL JOIN contexts c ON c.id = p.id
 		WHERE c.thread = ? ORDER BY c.created, c.id`, run, thread)
+	if err != nil {
+		return nil, err
+	}
 	ends := make([]end, 0, len(all))
 	for i := range all {
 		s := &all[i]
@@ -155,7 +158,7 @@ func (p *attributions) ends(ctx context.Context, run, thread int64) ([]end, erro
 		}
 		ends = append(ends, next)
 	}
-	return ends, err
+	return ends, nil
 }
 
 // branch returns the name of the first branch of a context or of its nearest ancestor with one, empty if there is none.

@@ -35,6 +35,8 @@ func (f *writer) settle(ctx context.Context) error {
 	return f.Reach(ctx)
 }
 
+const deleteAbout = `DELETE FROM about WHERE thread IN (SELECT number FROM threads WHERE id = ?)`
+
 // settleAbout stores the data about a thread that reports need, or deletes it if the thread is gone.
 func (f *writer) settleAbout(ctx context.Context, id structure.ThreadID) error {
 	t, err := f.Thread(ctx, id)
@@ -43,7 +45,7 @@ func (f *writer) settleAbout(ctx context.Context, id structure.ThreadID) error {
 		return err
 	}
 	if !f.IsNew(id) {
-		if err := f.Exec(ctx, `DELETE FROM about WHERE id = ?`, id[:]); err != nil {
+		if err := f.Exec(ctx, deleteAbout, id[:]); err != nil {
 			return err
 		}
 	}
