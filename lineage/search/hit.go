@@ -109,12 +109,6 @@ func (f *activeSearch) match(found []foundText, names []string) (text, snippet s
 	return text, snippet, true
 }
 
-// spanAhead is a span that was read before its hit is shown.
-type spanAhead struct {
-	entries []*lineage.Entry
-	step    *backend.Step
-}
-
 // readAhead reads the spans of hits together, which takes a few round trips where reads are such. If one of them is gone, each is
 // read when it is shown.
 func (f *activeSearch) readAhead(ctx context.Context, addresses []searched.Address, locations []searched.Location) {

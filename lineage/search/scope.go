@@ -9,6 +9,7 @@ import (
 	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -87,6 +88,12 @@ func (f *activeSearch) setBehind(ctx context.Context, at uint64) error {
 	head, err := f.store.View().Head(ctx)
 	f.behind = head.Number - min(at, head.Number)
 	return err
+}
+
+// spanAhead is a span that was read before its hit is shown.
+type spanAhead struct {
+	entries []*lineage.Entry
+	step    *backend.Step
 }
 
 // address identifies a message, document, asset or summary in the index.

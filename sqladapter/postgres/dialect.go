@@ -115,12 +115,12 @@ func (Dialect) Columns(ctx context.Context, q sqladapter.Querier, table string) 
 
 // crowded matches messages of connection poolers that are full or whose server is starting. Their
 // error code is not specific.
-var crowded = regexp.MustCompile(`(?i)max client|too many clients|couldn't connect to compute node|check ?out|timed[- ]out waiting|connection to database closed`)
+var crowded = regexp.MustCompile(`(?i)max client|too many clients|couldn't connect to compute node|check ?out|timed[- ]out waiting`)
 
-// moving and cut match messages of a server that distributes tables: rows were just moved elsewhere; the connection to the
-// server that has them was lost. Their error code is not specific.
+// moving matches messages of a server that distributes tables: rows were just moved elsewhere. cut matches those of such a server and
+// of poolers: the connection to the server that has the rows was lost. Their error code is not specific.
 var moving = regexp.MustCompile(`(?i)could not find valid entry for shard|shard for the given value does not exist|could not find any healthy placement`)
-var cut = regexp.MustCompile(`(?i)EOF detected|closed the connection unexpectedly|could not (receive data from|send data to) server|connection (not open|reset by peer)|invalid socket`)
+var cut = regexp.MustCompile(`(?i)EOF detected|connection to database closed|closed the connection unexpectedly|could not (receive data from|send data to) server|connection (not open|reset by peer)|invalid socket`)
 
 // Classify implements sqladapter.Dialect.
 func (Dialect) Classify(err error) sqladapter.Failure {

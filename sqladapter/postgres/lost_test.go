@@ -481,7 +481,7 @@ func TestClassify(t *testing.T) {
 		require.Equal(t, sqladapter.Busy, postgres.Dialect{}.Classify(&pgconn.PgError{Code: "XX000", Message: message}), message)
 	}
 	for _, message := range []string{
-		"SSL SYSCALL error: EOF detected", "server closed the connection unexpectedly", "could not receive data from server: Connection reset by peer", "connection not open", "invalid socket",
+		"SSL SYSCALL error: EOF detected", "connection to database closed", "server closed the connection unexpectedly", "could not receive data from server: Connection reset by peer", "connection not open", "invalid socket",
 	} {
 		require.Equal(t, sqladapter.Lost, postgres.Dialect{}.Classify(&pgconn.PgError{Code: "XX000", Message: message}), message)
 	}
