@@ -449,3 +449,27 @@ func TestDeletedMeanwhile(t *testing.T) {
 		require.ErrorIs(t, export.Write(bg, s, &b, format, export.Options{Scope: export.Scope{Threads: threads}}), lineage.ErrNotFound)
 	}
 }
+
+// An export reports how many threads were written, up to all of them.
+func TestProgressOfThreads(t *testing.T) {
+	ctx := t.Context()
+	s := storetest.New(t)
+	for i := range 3 {
+		thread, err := s.CreateThread(ctx, lineage.ThreadOptions{Title: fmt.Sprint("thread ", i)})
+		require.NoError(t, err)
+		c, err := thread.Active(ctx)
+		require.NoError(t, err)
+		_, err = c.Extend(ctx, lineage.User("hello"))
+		require.NoError(t, err)
+	}
+	for _, format := range export.Formats() {
+		var seen [][2]int
+		progress := func(done, total int) { seen = append(seen, [2]int{done, total}) }
+		require.NoError(t, export.Write(ctx, s, io.Discard, format, export.Options{Progress: progress}))
+		require.Equal(t, [][2]int{{1, 3}, {2, 3}, {3, 3}}, seen, format)
+	}
+	var seen int
+	_, err := export.WriteSite(ctx, s, filepath.Join(t.TempDir(), "site"), export.Options{Progress: func(done, _ int) { seen = done }})
+	require.NoError(t, err)
+	require.Equal(t, 3, seen)
+}

@@ -28,6 +28,9 @@ func newExporter(store *lineage.Store, w *bufio.Writer, o Options) *exporter {
 	if o.Lost == nil {
 		x.o.Lost = func(Loss) {}
 	}
+	if o.Progress == nil {
+		x.o.Progress = func(int, int) {}
+	}
 	return x
 }
 

@@ -31,6 +31,8 @@ type Options struct {
 	AsGiven bool
 	// Lost, when not nil, is called for each thing that the format cannot express.
 	Lost func(Loss)
+	// Progress, when not nil, is called with the number of threads that were written or left out, and of all.
+	Progress func(done, total int)
 	// Title is the heading of a page. Default: the title of the thread if there is one thread.
 	Title string
 	// MaxBody is the maximum size of a message. Default 64 MiB. A larger message is an error in formats for programs.

@@ -78,18 +78,20 @@ func (x *exporter) conversations(ctx context.Context) iter.Seq2[*conversation, e
 // out.
 func (x *exporter) conversationsOf(ctx context.Context, threads []lineage.ThreadID, leaveOut bool) iter.Seq2[*conversation, error] {
 	return func(yield func(*conversation, error) bool) {
+		total := len(threads)
 		for len(threads) > 0 {
 			read, err := backend.AtOnce(ctx, x.store.View(), func(s backend.Snapshot) (readThreads, error) { return readSome(ctx, s, threads, leaveOut) })
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			for _, conv := range read.conversations {
+			threads = threads[read.threads:]
+			for i, conv := range read.conversations {
 				if !yield(conv, nil) {
 					return
 				}
+				x.o.Progress(total-len(threads)-len(read.conversations)+i+1, total)
 			}
-			threads = threads[read.threads:]
 		}
 	}
 }

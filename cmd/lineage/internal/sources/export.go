@@ -142,6 +142,15 @@ func runExport(ctx context.Context, s *app.OpenStore, o *exportOptions) error {
 	if format == branchFilesFormat {
 		return exportBranchFiles(ctx, s, o, options.Scope)
 	}
+	if o.to != app.StdoutName || !s.Out.Terminal { // else it would be between what is written
+		line := s.Progress("exporting", func(n int64) string { return amount.Plural(n, "thread") })
+		defer line.Close()
+		options.Progress = func(done, total int) {
+			if line.Show(int64(done), int64(total)); done == total {
+				line.Done()
+			}
+		}
+	}
 	if format == export.HTML && o.to != app.StdoutName && filepath.Ext(o.to) == "" {
 		return exportSite(ctx, s, o, options)
 	}
