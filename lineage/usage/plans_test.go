@@ -22,7 +22,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 	x, err := Open(ctx, store, t.TempDir(), Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, x.Close()) }()
-	statements := []string{deleteAbout, below + `SELECT run FROM below`, threadNumber, fmt.Sprintf(inScope, `VALUES (?)`, derivedfile.Forever) + ` SELECT run FROM visible`}
+	statements := []string{deleteAbout, below + `SELECT run FROM below`, threadNumber, fmt.Sprintf(inScope, `VALUES (?)`, int64(derivedfile.Forever)) + ` SELECT run FROM visible`}
 	require.NoError(t, x.file.With(func(db *sql.DB) error {
 		for _, statement := range statements {
 			rows := 0
